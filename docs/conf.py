@@ -43,6 +43,9 @@ myst_heading_anchors = 4
 # Pages of the API are in no table of contents but that of `docs/reference/api.md`.
 suppress_warnings = ["myst.header", "etoc.toctree"]
 
+# Quotes of programs stay as they are.
+smartquotes = False
+
 # Blocks of the level pages are tests (see tests/src/filetest.rs); they are shown as plain text.
 highlight_language = "text"
 

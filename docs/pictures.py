@@ -426,9 +426,9 @@ def pipeline() -> str:
     d.text(right + 14, 14 + h + gap + 40, "dense, slow, the oracle", 11, fill=GREY)
     d.text(right + 14, 14 + h + gap + 55, "tamis-ir/interp", 11, fill=GREY, mono=True)
     d.line(x + w, 14 + h + gap + h / 2, right - 2, 14 + h + gap + h / 2, GREY, 1.6, arrow=True)
-    d.line(right + 105, 14 + 2 * h + gap, right + 105, y + h / 2, LIGHT, 1.4, dash="4 3")
-    d.line(right + 105, y + h / 2, x + w + 4, y + h / 2, LIGHT, 1.4, arrow=True, dash="4 3")
-    d.text(right + 98, y + h / 2 - 8, "--check compares", 11, "end", GREY)
+    d.line(right + 190, 14 + 2 * h + gap, right + 190, y + h / 2, LIGHT, 1.4, dash="4 3")
+    d.line(right + 190, y + h / 2, x + w + 4, y + h / 2, LIGHT, 1.4, arrow=True, dash="4 3")
+    d.text(right + 183, y + h / 2 - 8, "--check compares", 11, "end", GREY)
     return d.svg("The pipeline of the compiler: notation, program, looplets, kernel, machine code")
 
 

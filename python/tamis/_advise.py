@@ -38,7 +38,7 @@ class Advice:
 
 
 def advise(t: Any, *, measure: bool = True, seconds: float = 10.0) -> Advice:
-    """Proposes formats for a tensor, and tries each of them out unless disabled, within a time limit.
+    """Proposes formats for a tensor, and times each of them within a time limit.
 
     >>> import tamis as tm
     >>> "csr" in [row["format"] for row in tm.advise(tm.gallery.laplacian(10), measure=False).candidates]

@@ -23,7 +23,7 @@ def tensor(
     *,
     duplicates: str = "sum",
 ) -> Tensor:
-    """A tensor of its own memory.
+    """A new tensor that owns its memory.
 
     ``data`` is a number, nested lists, a NumPy array, a ``scipy.sparse`` array or matrix, a PyTorch tensor (strided or sparse), a
     triple ``(coords, values, shape)``, a tensor, or anything with ``__dlpack__`` or ``__array__``. In a triple, ``coords`` has a

@@ -147,7 +147,7 @@ def eye(
 
 
 def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike | None = None, device: Any = None) -> Tensor:
-    """Numbers at equal distances, up to and without ``stop``.
+    """Evenly spaced numbers, up to but not including ``stop``.
 
     >>> import tamis as tm
     >>> tm.arange(3).to_numpy()
@@ -166,7 +166,7 @@ def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: DTypeLike |
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: DTypeLike | None = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
-    """So many numbers at equal distances.
+    """``num`` evenly spaced numbers.
 
     >>> import tamis as tm
     >>> tm.linspace(0, 1, 3).to_numpy()

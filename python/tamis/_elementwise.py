@@ -72,7 +72,7 @@ _COMPOSITIONS = {
 }
 
 #: The operator table of the compiler, row by row.
-TABLE = _tamis.operators()
+TABLE: list[dict[str, Any]] = _tamis.operators()
 
 #: All elementwise functions: those of the operator table, and compositions.
 OPS = {row["function"]: _from_table(row) for row in TABLE if row["function"]} | _COMPOSITIONS

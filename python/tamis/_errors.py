@@ -83,23 +83,23 @@ class Error(Exception):
 
 
 class InvalidValue(Error, ValueError):
-    """Something has a value, shape, format or text that cannot be."""
+    """A value, shape, format or text is invalid."""
 
 
 class InvalidType(Error, TypeError):
-    """Something has a type that does not fit."""
+    """A type does not fit."""
 
 
 class InvalidIndex(Error, IndexError):
-    """An index or coordinate lies outside."""
+    """An index or coordinate is out of bounds."""
 
 
 class UnknownName(Error, KeyError):
-    """A name is not known, or was given no tensor."""
+    """A name is not defined, or no tensor was passed for it."""
 
 
 class TooLarge(Error, MemoryError):
-    """Something does not fit in memory, or is larger than the settings allow."""
+    """A tensor does not fit in memory, or exceeds a limit of :func:`config`."""
 
 
 class FileError(Error, OSError):
@@ -110,11 +110,11 @@ class FileError(Error, OSError):
 
 
 class Bug(Error, RuntimeError):
-    """A mistake of ours: please report it."""
+    """A bug in Tamis: please report it."""
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """A statement is right, but visits more than its sparse operands store; the text says why, and what would help.
+    """A correct statement visits more than its sparse operands store; the message has the cause and the remedy.
 
     Compilation raises it once per statement, for operands of some size; ``tm.explain(...).warnings`` always has it.
     Like any warning, it is silenced or made an error by :func:`warnings.filterwarnings`.

@@ -89,7 +89,7 @@ class Explanation:
 
 
 def explain(subject: Any, /, *operands: Any, **options: Any) -> Explanation:
-    """Explains what :func:`tamis.einsum` or a program does with these arguments, without doing it.
+    """Explains what :func:`tamis.einsum` or a program does with these arguments, without running it.
 
     >>> import tamis as tm
     >>> A = tm.gallery.laplacian(10)

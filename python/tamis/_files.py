@@ -17,7 +17,7 @@ def read(
     shape: Sequence[int] | None = None,
     duplicates: str = "error",
 ) -> Tensor:
-    """Reads a tensor; the kind of file is known by its extension.
+    """Reads a tensor from a file, whose extension determines its type.
 
     ``.mtx`` (Matrix Market), ``.tns`` (FROSTT), ``.npz`` (as ``scipy.sparse.save_npz`` writes it), ``.bsp.npz`` (Binsparse), ``.npy``, ``.smtx``, ``.pbm``, ``.pgm``,
     ``.txt`` and the files of MNIST, each also with ``.gz``. ``format`` is the one to convert to, ``shape`` is for ``.tns`` files, which do not
@@ -42,7 +42,7 @@ def write(
     compress: bool = True,
     symmetric: bool = False,
 ) -> int:
-    """Writes a tensor (or what can be made one) to a file, whose kind is known by its extension; gives its size in bytes.
+    """Writes a tensor (or what can be made one) to a file, whose extension determines its type; returns its size in bytes.
 
     A file that is there is replaced when all is written, or left as it is. ``comments`` and ``symmetric`` (one triangle only) are for
     ``.mtx``, ``header`` is for ``.tns`` (without it trailing empty slices are lost), ``compress`` for archives.

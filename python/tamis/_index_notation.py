@@ -174,6 +174,7 @@ class Index(Expression):
 
     @property
     def key(self) -> Any:
+        """What makes it equal to another index variable: its name, or itself if it has none."""
         return id(self) if self.name is None else self.name
 
 
@@ -426,7 +427,7 @@ def result(
     order: str | Iterable[str] | None = None,
     schedule: str | None = None,
 ) -> Result:
-    """Something to assign expressions of index variables to; ``name`` is what texts and explanations call it.
+    """A target for assignments of expressions of index variables; ``name`` is its name in texts and explanations.
 
     An index on the right that is missing on the left is summed over, as in :func:`einsum`; :func:`sum`, :func:`max` and their like take
     ``over=``. A result that is read by another one is a temporary of it, unless it was computed before.

@@ -283,7 +283,7 @@ def _gathered(x: Tensor, parts: list[Any]) -> Any:
 
 
 def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
-    """The slices at these places along an axis.
+    """The slices at these indices along an axis.
 
     >>> import tamis as tm
     >>> tm.take([10, 20, 30], [2, 0]).to_numpy()
@@ -302,7 +302,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Any, indices: Any, /, *, axis: int = -1) -> Tensor:
-    """For each line along an axis, the elements at the places that ``indices`` has there.
+    """For each line along an axis, the elements at the positions that ``indices`` has there.
 
     >>> import tamis as tm
     >>> tm.take_along_axis([[10, 20], [30, 40]], [[1], [0]], axis=1).to_numpy()

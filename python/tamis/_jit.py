@@ -66,7 +66,7 @@ class ArrayTracer(Operators, Reductions, ArrayMethods, Tracer):
         raise NotTraced(str(error), error.code, error.message, None, error.notes, error.help)
 
     def astype(self, dtype: DTypeLike) -> Any:
-        """The same numbers in another type."""
+        """The values converted to another type."""
         found = _tensor.dtype_of(dtype)
         return self if found == self.dtype else trace_cast(self, found, _tensor.OURS[found.name])
 

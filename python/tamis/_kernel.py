@@ -107,7 +107,7 @@ def kernel(*, schedule: str | None = None) -> Callable[[Callable[..., Any]], Ker
 
 
 def kernel(function: Any = None, *, schedule: str | None = None) -> Any:
-    """Makes a loop program of a Python function, from its text: the function itself is never run.
+    """Compiles a Python function that is a loop program, from its text; the function itself is never run.
 
     ``_`` is a range that is inferred, ``tensor("csr")`` declares, ``A[i,j]`` reads; see the book's chapter on loop programs.
     Mistakes are shown at their line and column in the file of the function.

@@ -146,7 +146,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> Tensor:
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Tensor:
-    """A view with some dimensions at other places.
+    """A view with some dimensions at other positions.
 
     >>> import tamis as tm
     >>> tm.moveaxis(tm.zeros((2, 3, 4)), 0, -1).shape
@@ -181,7 +181,7 @@ def flip(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
 
 
 def roll(x: Any, /, shift: int | tuple[int, ...], *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """The elements moved along axes; what falls off at one end comes in at the other.
+    """The elements shifted along axes; those beyond the last position are reintroduced at the first.
 
     >>> import tamis as tm
     >>> tm.roll([1, 2, 3, 4], 1).to_numpy()
@@ -300,7 +300,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Tensor:
-    """The tensor stretched to a shape; what it stores is repeated, and what it does not store is not.
+    """The tensor broadcast to a shape; stored elements are repeated, all others stay implicit.
 
     >>> import tamis as tm
     >>> tm.broadcast_to([1, 2], (3, 2)).to_numpy()
@@ -333,7 +333,7 @@ def broadcast_to(x: Any, /, shape: Any) -> Tensor:
 
 
 def broadcast_arrays(*tensors: Any) -> list[Tensor]:
-    """Tensors stretched to one shape.
+    """Tensors broadcast to one shape.
 
     >>> import tamis as tm
     >>> [t.shape for t in tm.broadcast_arrays([1, 2], [[3], [4]])]

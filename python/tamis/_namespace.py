@@ -34,7 +34,7 @@ __array_api_version__ = "2023.12"
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
-    """The same numbers in another type.
+    """The tensor converted to another value type.
 
     >>> import tamis as tm
     >>> tm.astype([1.5, 2.5], "i64").to_numpy()
@@ -45,7 +45,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def result_type(*given: Any) -> np.dtype[Any]:
-    """The type that these have together, by NumPy's rules.
+    """The common type of these, by NumPy's promotion rules.
 
     >>> import tamis as tm
     >>> tm.result_type("f32", tm.ones(2, dtype="i16"))
@@ -86,7 +86,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 class FloatInfo(NamedTuple):
-    """The limits of a type of floats."""
+    """The machine limits of a floating-point type."""
 
     bits: int
     eps: float
@@ -97,7 +97,7 @@ class FloatInfo(NamedTuple):
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """The limits of a type of floats.
+    """The machine limits of a floating-point type.
 
     >>> import tamis as tm
     >>> tm.finfo("f32").bits
@@ -109,7 +109,7 @@ def finfo(type: Any, /) -> FloatInfo:
 
 
 def iinfo(type: Any, /) -> Any:
-    """The limits of a type of integers.
+    """The machine limits of an integer type.
 
     >>> import tamis as tm
     >>> int(tm.iinfo("i8").max)

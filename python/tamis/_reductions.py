@@ -207,7 +207,7 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance over axes; ``correction=1`` divides by one less.
+    """The variance over axes; the sum of squares is divided by ``n - correction``.
 
     >>> import tamis as tm
     >>> tm.var([1.0, 2.0, 3.0, 4.0]).item()
@@ -247,7 +247,7 @@ def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool
 
 
 def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the greatest element along the axis, counted from 0; the first one of several.
+    """The index of the greatest element along an axis; of equal ones, the first.
 
     >>> import tamis as tm
     >>> tm.argmax(tm.tensor([[0, 5, 5], [-1, 0, 0]], format="csr"), axis=1).to_numpy()
@@ -257,7 +257,7 @@ def argmax(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Ten
 
 
 def argmin(x: Any, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The index of the least element along the axis, counted from 0; the first one of several.
+    """The index of the least element along an axis; of equal ones, the first.
 
     >>> import tamis as tm
     >>> tm.argmin([[3, 1], [0, 0]], axis=1).to_numpy()

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 class UniqueCounts(NamedTuple):
-    """Different values, and how often each of them occurs."""
+    """Distinct values, and how often each of them occurs."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """Different values, and for each element which of them it is."""
+    """Distinct values, and for each element the index of its value."""
 
     values: Tensor
     inverse_indices: Tensor
 
 
 class UniqueAll(NamedTuple):
-    """Different values, where each is first, which each element is, and how often each occurs."""
+    """Distinct values, their first positions, the index of each element, and counts."""
 
     values: Tensor
     indices: Tensor
@@ -62,7 +62,7 @@ def nonzero(x: Any, /) -> tuple[Tensor, ...]:
 
 
 def unique_values(x: Any, /) -> Tensor:
-    """The different values, sorted; what is not stored counts.
+    """The distinct values, sorted; the fill value counts where an element is not stored.
 
     >>> import tamis as tm
     >>> tm.unique_values(tm.tensor([[0, 5], [7, 5]], format="csr")).to_numpy()
@@ -72,7 +72,7 @@ def unique_values(x: Any, /) -> Tensor:
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """The different values, sorted, and how often each occurs; what is not stored is counted.
+    """The distinct values, sorted, and how often each occurs; elements that are not stored are counted.
 
     >>> import tamis as tm
     >>> tm.unique_counts(tm.tensor([[0, 5], [7, 5]], format="csr")).counts.to_numpy()
@@ -99,7 +99,7 @@ def _unique(x: Tensor) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """The different values of a dense tensor, and for each element which of them it is.
+    """The distinct values of a dense tensor, and for each element the index of its value.
 
     >>> import tamis as tm
     >>> tm.unique_inverse([5, 7, 5]).inverse_indices.to_numpy()
@@ -111,7 +111,7 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 
 
 def unique_all(x: Any, /) -> UniqueAll:
-    """The unique values of a dense tensor, with their positions and counts.
+    """The distinct values of a dense tensor with positions, inverse and counts.
 
     >>> import tamis as tm
     >>> tm.unique_all([5, 7, 5]).indices.to_numpy()
@@ -176,7 +176,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
 
 
 def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """Running sums of a dense tensor along an axis.
+    """The cumulative sum of a dense tensor along an axis.
 
     >>> import tamis as tm
     >>> tm.cumulative_sum([1, 2, 3]).to_numpy()
@@ -186,7 +186,7 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
 
 
 def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Tensor:
-    """Running products of a dense tensor along an axis.
+    """The cumulative product of a dense tensor along an axis.
 
     >>> import tamis as tm
     >>> tm.cumulative_prod([1, 2, 3]).to_numpy()

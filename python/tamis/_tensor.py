@@ -76,7 +76,7 @@ def contiguous(array: Any, dtype: DTypeLike | None = None) -> NDArray[Any]:
 
 
 class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tensor):
-    """A tensor: a dense grid of numbers in the user's mind, stored as its ``format`` says.
+    """A tensor: a dense grid of numbers to its user, stored in a ``format``.
 
     Made by :func:`tamis.tensor`, :func:`tamis.asarray`, files and generators; never changed afterwards.
 
@@ -112,7 +112,7 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
         return self.permuted(order_of(axes, self.ndim))
 
     def astype(self, dtype: DTypeLike) -> Tensor:
-        """The same numbers in another type.
+        """The tensor converted to another value type.
 
         >>> import tamis as tm
         >>> tm.tensor([1.5, 2.5]).astype("i64").to_numpy()
@@ -242,7 +242,7 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
         return int(self.shape[0])
 
     def copy(self) -> Tensor:
-        """The same tensor with memory of its own; tensors do not change, so this matters only if it was borrowed."""
+        """The same tensor with memory of its own; tensors are immutable, so this matters only if the memory is borrowed."""
         if not self.is_borrowed:
             return self
         return rebuild(*self.__reduce__()[1])

@@ -55,7 +55,7 @@ def _sizes(shape: int | Sequence[int]) -> str:
 
 
 def random(shape: int | Sequence[int], density: float = 1.0, seed: int = 0, *, format: str | None = None) -> Tensor:
-    """Entries anywhere, uniform in (0, 1); this share of all elements is stored.
+    """Random entries, uniform in (0, 1), at random coordinates; ``density`` is the share of stored elements.
 
     >>> import tamis as tm
     >>> tm.gallery.random((10, 20), 0.1, seed=1).nnz

@@ -32,7 +32,7 @@ def _figure(width: float, height: float) -> tuple[Any, Any]:
 
 
 def spy(tensor: Any, *, cells: int = 400) -> Any:
-    """A matplotlib figure of where a vector or matrix stores something, darker where more is stored.
+    """A matplotlib figure of the sparsity pattern of a vector or matrix, darker where more is stored.
 
     >>> import tamis as tm
     >>> tm.plot.spy(tm.gallery.laplacian(10)).axes[0].get_title()       # doctest: +SKIP

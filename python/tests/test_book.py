@@ -20,6 +20,7 @@ import re
 import runpy
 import shlex
 import subprocess
+import types
 from typing import Any, Iterator, NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
 
 #: Written by programs, each with a test of its own.
-WRITTEN = {"mistakes.md", "operators.md"}
+WRITTEN = {"diagnostics.md", "mistakes.md", "operators.md"}
 PAGES = sorted(
     path
     for path in [*ROOT.glob("*.md"), ROOT / "python" / "README.md", *DOCS.rglob("*.md")]
@@ -92,6 +93,7 @@ def workshop(folder: pathlib.Path) -> Iterator[None]:
     (folder / "docs").symlink_to(DOCS)
     tm.write(folder / "matrix.mtx", tm.gallery.laplacian(8))
     tm.write(folder / "graph.mtx", tm.gallery.rmat(5, 4, seed=1))
+    (folder / "nearer.py").write_text("@op(commutative, associative, identity=inf)\ndef nearer(a, b):\n    return min(a, b)\n")
     old = os.getcwd()
     os.chdir(folder)
     try:
@@ -243,6 +245,23 @@ def test_api_pages_list_every_name() -> None:
         thing: Any = tm
         for part in entry.split("."):
             thing = getattr(thing, part)
+
+
+def test_every_public_name_has_documentation() -> None:
+    """Functions, classes, and the methods and properties of classes; slots are described by their class."""
+    missing = []
+    for name in tm.__all__:
+        thing = getattr(tm, name)
+        if callable(thing) and not (thing.__doc__ or "").strip():
+            missing.append(name)
+        for attribute in dir(thing) if isinstance(thing, type) and thing.__module__.startswith("tamis") else []:
+            owner = next(base for base in thing.__mro__ if attribute in vars(base))
+            is_slot = isinstance(vars(owner)[attribute], types.MemberDescriptorType)
+            if attribute.startswith("_") or owner.__module__ == "builtins" or is_slot:
+                continue
+            if not (getattr(thing, attribute).__doc__ or "").strip():
+                missing.append(f"{name}.{attribute}")
+    assert not missing, missing
 
 
 def test_pictures_are_up_to_date() -> None:

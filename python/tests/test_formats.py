@@ -92,3 +92,8 @@ def test_pattern(format: str) -> None:
             same(operation(t), operation(X != 0))
         except AssertionError as error:
             raise AssertionError(f"{name} of a pattern in the format {format}: {error}") from None
+
+
+def test_convert_takes_its_format_by_name() -> None:
+    t = tm.tensor(X, format="csr")
+    assert t.convert(format="csc").format == "csc"

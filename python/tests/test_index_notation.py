@@ -123,7 +123,7 @@ def test_affine_subscripts_and_gathers() -> None:
         O[i] = tm.asarray(signal[:n])[i + k] * F[k]
         assert O.shape == (max(0, n - 2),)
         text = "O[i] = I[i+k] * F[k]"
-        assert tm.einsum(text, I=tm.asarray(signal[:n], format="sparse"), F=kernel).shape == (max(0, n - 2),)
+        assert tm.einsum(text, I=tm.tensor(signal[:n], format="sparse"), F=kernel).shape == (max(0, n - 2),)
     full = tm.result()
     full[i + k] += I[i] * F[k]
     same(full, np.convolve(signal, kernel))

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use tamis_backend::{llvm, runtime::run_on_arrays};
-use tamis_compiler::lower::{Bound, Lowered, ParamLayout, Policy, Stored, lower};
+use tamis_compiler::lower::{BoundStorage, BoundTensor, Lowered, ParamLayout, Policy, lower};
 use tamis_compiler::pipeline;
 use tamis_compiler::schedule::copy_in;
 use tamis_ir::format::{LevelSpec, Width};
@@ -150,7 +150,7 @@ pub(crate) fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered,
     let kernel = &lowered.kernel;
     let mut memory = Memory { arrays: vec![Array::default(); kernel.buffers.len()], scalars: Vec::new() };
     for (id, tensor) in program.params.iter().zip(params) {
-        if let Stored::Levels { arrays, values, .. } = &lowered.bound[id.index()].storage {
+        if let BoundStorage::Levels { arrays, values, .. } = &lowered.bound[id.index()].storage {
             for (k, level) in arrays.iter().enumerate() {
                 for (name, buffer) in level {
                     let array = tensor.level_arrays(k).get(name).map(|a| a.to_vec()).unwrap_or_default();
@@ -169,12 +169,12 @@ pub(crate) fn memory_of(program: &Program, params: &[Tensor], lowered: &Lowered,
 }
 
 /// The values of a result in row-major order, after its arrays were validated.
-pub(crate) fn dense_values(bound: &Bound, shape: &[u64], after: &Memory) -> Result<Vec<Value>, String> {
+pub(crate) fn dense_values(bound: &BoundTensor, shape: &[u64], after: &Memory) -> Result<Vec<Value>, String> {
     let (format, arrays, values) = match &bound.storage {
-        Stored::Scalar { output, .. } => {
+        BoundStorage::Scalar { output, .. } => {
             return Ok(output.map(|b| after.arrays[b.index()].values().to_vec()).unwrap_or_default());
         }
-        Stored::Levels { format, arrays, values } => (format, arrays, values),
+        BoundStorage::Levels { format, arrays, values } => (format, arrays, values),
     };
     let order = format.dim_order().ok_or("no order")?;
     let mut parents = 1usize;

@@ -177,19 +177,6 @@ const PRIVATE_WORDS: &[(&[&str], &str)] = &[
     (&["whoever", "somebody", "nobody"], "the name of the subject"),
 ];
 
-/// Files whose terms are being replaced elsewhere, with the private word, or "" for all words.
-/// Temporary: delete this constant with its uses when the lowerer has the field's terms.
-const BEING_RENAMED: &[(&str, &str)] = &[
-    ("crates/tamis-compiler/src/lower/", ""),
-    ("crates/tamis-ir/src/looplet/", ""),
-    ("crates/tamis-ir/src/kernel/facts.rs", ""),
-    ("crates/tamis-tensor/src/levels/unfurl.rs", "turned"),
-    ("crates/tamis-tensor/src/levels/write.rs", "settle"),
-    ("crates/", "promise"),
-    ("crates/tamis/src/", "alike"),
-    ("tests/tests/", "alike"),
-];
-
 /// The words of a text in lower case, with their lines: identifiers are split at underscores and
 /// capitals.
 fn words(text: &str) -> Vec<(&str, usize)> {
@@ -252,10 +239,7 @@ fn texts_use_the_terms_of_the_field() {
             for (parts, phrase, term) in phrases.get(word).into_iter().flatten() {
                 let matches = words[k..].len() >= parts.len()
                     && words[k..].iter().zip(parts).all(|((word, _), part)| word.eq_ignore_ascii_case(part));
-                let exempt = BEING_RENAMED
-                    .iter()
-                    .any(|(prefix, other)| name.starts_with(prefix) && (other.is_empty() || phrase.starts_with(other)));
-                if matches && !exempt {
+                if matches {
                     mistakes.push(format!("{name}:{line}: `{phrase}`: the field says {term}"));
                 }
             }
@@ -277,8 +261,7 @@ fn first_lines_name_their_subject() {
         let first = text.lines().next().unwrap_or_default().trim_start_matches("//!").trim_start();
         let opening = first.split(' ').next().unwrap_or_default();
         let question = ["What", "How", "Where", "Which", "Whether", "Whoever"].contains(&opening);
-        let exempt = BEING_RENAMED.iter().any(|(prefix, word)| word.is_empty() && name.starts_with(prefix));
-        assert!(!question || exempt, "{name}:1: opens with `{opening}`: write the textbook name of the subject");
+        assert!(!question, "{name}:1: opens with `{opening}`: write the textbook name of the subject");
     }
 }
 
@@ -303,9 +286,7 @@ fn nouns_name_one_type() {
     for path in found {
         let name = relative(&path);
         let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if file.starts_with("tests")
-            || BEING_RENAMED.iter().any(|(prefix, word)| word.is_empty() && name.starts_with(prefix))
-        {
+        if file.starts_with("tests") {
             continue;
         }
         for (k, line) in std::fs::read_to_string(&path).unwrap().lines().enumerate() {

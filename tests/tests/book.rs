@@ -121,6 +121,62 @@ fn operators_page_is_current() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), page, "bless docs/reference/operators.md");
 }
 
+/// The chapters of the page on diagnostics, by the first two digits of a code.
+const CHAPTERS: &[(&str, &str)] = &[
+    ("E01", "Syntax"),
+    ("E02", "Names"),
+    ("E03", "Types"),
+    ("E04", "Dimensions"),
+    ("E05", "Lifecycles"),
+    ("E06", "Formats and levels"),
+    ("E07", "Data"),
+    ("E08", "Files"),
+    ("E09", "Inputs and the command line"),
+    ("E10", "Run time"),
+    ("E11", "Internal errors"),
+    ("E12", "Schedules"),
+];
+
+/// The page on diagnostics: what `tamis explain CODE` prints, for each code.
+fn diagnostics() -> String {
+    let mut page = String::from(
+        "# Diagnostics\n\nGenerated from the table of codes by `TAMIS_BLESS=1 cargo test -p tamis-tests --test suite -- book`.\n\
+         Every mistake has a stable code. `tamis explain CODE` and `tm.describe(\"CODE\")` print these texts.\n",
+    );
+    let mut chapter = "";
+    for code in tamis_ir::Code::ALL {
+        let (prefix, title) = CHAPTERS.iter().find(|(prefix, _)| code.name().starts_with(prefix)).unwrap();
+        if *prefix != chapter {
+            chapter = prefix;
+            let _ = write!(page, "\n## {title}\n");
+        }
+        let _ = write!(page, "\n### {code}\n\n**{}**\n\n", code.title());
+        // Programs are indented, which Markdown would show without their language.
+        let mut fenced = false;
+        for line in code.explanation().lines() {
+            let indented = line.starts_with("    ");
+            if indented != fenced && !line.is_empty() {
+                page += if indented { "```text\n" } else { "```\n" };
+                fenced = indented;
+            }
+            page += line.strip_prefix("    ").unwrap_or(line);
+            page.push('\n');
+        }
+        page += if fenced { "```\n" } else { "" };
+    }
+    page
+}
+
+#[test]
+fn diagnostics_page_is_current() {
+    let path = root().join("docs/reference/diagnostics.md");
+    let page = diagnostics();
+    if std::env::var_os("TAMIS_BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), page, "bless docs/reference/diagnostics.md");
+}
+
 /// The pages of the book, with those at the root of the repository.
 fn pages() -> Vec<PathBuf> {
     fn markdown(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -253,6 +309,61 @@ fn paths_exist() {
     assert!(checked > 30, "{checked}");
 }
 
+/// Paths that pages shorten (`opt/cse.rs`, `runtime/workspace/`) are the end of a path in the repository.
+#[test]
+fn shortened_paths_exist() {
+    fn walk(folder: &Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            if path.is_dir() && !hidden && !path.ends_with("target") {
+                walk(&path, found);
+            }
+            let name = path.strip_prefix(root()).unwrap().display().to_string();
+            found.push(if path.is_dir() { format!("/{name}/") } else { format!("/{name}") });
+        }
+    }
+    let mut all = Vec::new();
+    walk(root(), &mut all);
+    let mut checked = 0;
+    for page in pages() {
+        let text = without_blocks(&std::fs::read_to_string(&page).unwrap());
+        // A changelog speaks of files as they were.
+        if page.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        for code in text.split('`').skip(1).step_by(2) {
+            let is_path = code.chars().all(|c| c.is_ascii_alphanumeric() || "_/.-".contains(c));
+            let is_source = code.ends_with(".rs") || (code.ends_with('/') && code.len() > 1 && !code.starts_with('/'));
+            if is_path && is_source && !code.contains("NAME") && !code.starts_with("target/") {
+                checked += 1;
+                let end = format!("/{}", code.trim_start_matches("./"));
+                assert!(all.iter().any(|path| path.ends_with(&end)), "{}: `{code}` does not exist", page.display());
+            }
+        }
+    }
+    assert!(checked > 40, "{checked}");
+}
+
+/// The modules that the page on architecture lists for a crate exist.
+#[test]
+fn modules_exist() {
+    let page = std::fs::read_to_string(root().join("docs/ARCHITECTURE.md")).unwrap();
+    let mut checked = 0;
+    for section in page.split("\n### `").skip(1) {
+        let (krate, text) = section.split_once('`').unwrap();
+        let text = text.split("\n#").next().unwrap();
+        for row in text.lines().filter_map(|line| line.strip_prefix("| `")) {
+            let module = row.split('`').next().unwrap();
+            let source = root().join("crates").join(krate).join("src");
+            checked += 1;
+            let exists = source.join(module).is_dir() || source.join(format!("{module}.rs")).exists();
+            assert!(exists, "docs/ARCHITECTURE.md: `{krate}` has no module `{module}`");
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}
+
 /// Every level has a page, whose examples store and compute as documented.
 #[test]
 fn pages_of_levels_match_the_levels() {
@@ -287,11 +398,12 @@ fn examples_parse() {
     assert!(programs > 30, "{programs}");
 }
 
-/// The Rust of the book is the text of `book_snippets.rs`, which is compiled and run.
+/// The Rust of the book is the text of `book_snippets.rs` and of the example that it runs.
 #[test]
 fn rust_of_the_book_runs() {
     let blank = |text: &str| -> String { text.chars().filter(|c| !c.is_whitespace()).collect() };
-    let snippets = blank(include_str!("book_snippets.rs"));
+    let example = include_str!("../../crates/tamis/examples/quickstart.rs");
+    let snippets = blank(include_str!("book_snippets.rs")) + &blank(example);
     let mut blocks = 0;
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();

@@ -17,6 +17,10 @@ mod tamis {
     }
 }
 
+/// The README's program is an example of the crate.
+#[path = "../../crates/tamis/examples/quickstart.rs"]
+mod quickstart;
+
 /// A folder with the matrix of the pages.
 fn shelf() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data")
@@ -29,6 +33,11 @@ fn operands() -> Result<(Tensor, Tensor), Diagnostic> {
 }
 
 #[test]
+fn quickstart_runs() -> Result<(), Box<dyn Error>> {
+    Ok(quickstart::main()?)
+}
+
+#[test]
 fn notation() -> Result<(), Box<dyn Error>> {
     {
         let a = tamis::io::read("matrix.mtx", &Default::default())?.convert(&Format::csr())?;
@@ -38,6 +47,16 @@ fn notation() -> Result<(), Box<dyn Error>> {
     let (a, x) = operands()?;
     let y = tamis::einsum!("y[i] = A[i,j] * x[j]", A = &a, x = &x)?;
     assert_eq!(y["y"].get(&[1]), Some(Value::F64(40.0)));
+    Ok(())
+}
+
+#[test]
+fn other_crates() -> Result<(), Box<dyn Error>> {
+    let a = Tensor::try_from(tamis::interop::sprs::CsMat::<f64>::eye(3))?;
+    let b = Tensor::try_from(tamis::interop::ndarray::Array2::<f64>::ones((3, 2)))?;
+    let c = tamis::einsum!("C[i,k] = A[i,j] * B[j,k]", A = &a, B = &b)?.into_tensor()?;
+    let c = tamis::interop::ndarray::ArrayD::<f64>::try_from(&c)?;
+    assert_eq!(c.shape(), [3, 2]);
     Ok(())
 }
 
@@ -93,7 +112,8 @@ fn tensors() -> Result<(), Box<dyn Error>> {
     let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Sum)?;
 
     // from dense data; elements that differ from the fill value are stored
-    let x = Tensor::from_dense(&[4], vec![0.0, 1.0, 0.0, 2.0].into(), &Format::parse("sparse", 1)?, 0.0.into())?;
+    let sparse = Format::parse("sparse", 1)?;
+    let x = Tensor::from_dense(&[4], vec![0.0, 1.0, 0.0, 2.0].into(), &sparse, 0.0.into())?;
 
     // from the arrays of each level: every invariant is checked, nothing is copied
     let levels = vec![a.level_arrays(0), a.level_arrays(1)];

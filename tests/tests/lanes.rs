@@ -15,7 +15,7 @@ fn run(program: &Program, tensors: &[&Tensor]) -> Tensor {
     let executable = tamis::compile(program, &Signature::of(tensors), &CompileOptions::default());
     let executable = executable.unwrap_or_else(|d| panic!("{}", d.render(false)));
     let results = executable.call(tensors).unwrap_or_else(|d| panic!("{}", d.render(false)));
-    results.into_tensor().unwrap()
+    results.into_tensors().remove(0)
 }
 
 fn stored(entries: &Coordinates, format: &str, dtype: DType) -> Tensor {

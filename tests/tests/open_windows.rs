@@ -292,7 +292,7 @@ fn searches_of_windows_are_reported() {
         lowered.warnings.iter().map(|d| d.to_string()).collect()
     };
     let searched = reported(&text);
-    assert!(searched.iter().any(|d| d.contains("still open when `j` starts")), "{searched:?}");
+    assert!(searched.iter().any(|d| d.contains("still active when `j` starts")), "{searched:?}");
     for better in ["i, k, j, l", "i, j, k, l"] {
         assert_eq!(reported(&text.replace("j, i, k, l", better)), Vec::<String>::new(), "{better}");
     }

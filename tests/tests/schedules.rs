@@ -4,8 +4,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use tamis_compiler::lower::Policy;
-use tamis_compiler::schedule::{Schedule, with_fill};
+use tamis_compiler::lower::{ParamLayout, Policy};
+use tamis_compiler::schedule::{Schedule, copy_in, with_fill};
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::program::{Checked, ParamType};
 use tamis_ir::{Code, DType, Diagnostics, Format, Program, Value};
@@ -62,8 +62,11 @@ struct ScheduledCase {
 impl ScheduledCase {
     fn new(program: Program, tensors: Vec<Tensor>) -> Option<ScheduledCase> {
         let params: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
-        let checked = program.check(&params).ok()?;
         let expected = oracle(&program, &tensors)?;
+        // Schedules apply to the program with copies of updated parameters, as in `tamis::compile`.
+        let layouts: Vec<ParamLayout> = tensors.iter().map(ParamLayout::of).collect();
+        let program = copy_in(&program, &layouts).ok()?.into_owned();
+        let checked = program.check(&params).ok()?;
         let formats = tensors.iter().map(|t| with_fill(t.format(), t.fill())).collect();
         Some(ScheduledCase { program, tensors, checked, formats, expected })
     }

@@ -1,6 +1,5 @@
 //! Test suite across the crates, in one binary, since linking takes longer than most tests.
 
-mod alike;
 mod analyze;
 mod architecture;
 mod book;
@@ -16,8 +15,6 @@ mod goldens;
 mod growth;
 mod lanes;
 mod lowering;
-mod neighbours;
-mod nonordered;
 mod notation;
 mod open_windows;
 mod padding;
@@ -25,10 +22,13 @@ mod positions;
 mod processors;
 mod random_programs;
 mod schedules;
+mod shared_sparsity;
+mod shifted_reads;
 mod statements;
 mod structures;
 mod threads;
 mod triangles;
+mod unordered_lists;
 mod updated_params;
 mod updates;
 mod valid_extents;

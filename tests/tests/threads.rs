@@ -212,10 +212,13 @@ fn programs_that_cannot_be_partitioned() {
     for (text, why) in [
         (
             "def f(A):\n    y = tensor('dense')\n    for i in _:\n        y[i] = A[i,0]\n    for i in _:\n        y[i] += A[i,1]\n    return y\n",
-            "several loops",
+            "several sequential loops",
         ),
-        ("def f(A):\n    s = scalar(3.0)\n    for i, j in _:\n        s += A[i,j]\n    return s\n", "starts with 3"),
-        ("def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s = A[i,j]\n    return s\n", "written last"),
+        ("def f(A):\n    s = scalar(3.0)\n    for i, j in _:\n        s += A[i,j]\n    return s\n", "starts at 3"),
+        (
+            "def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s = A[i,j]\n    return s\n",
+            "keeps the last value of `s`",
+        ),
         ("def f(A):\n    B = tensor('csr')\n    for i, j in _:\n        B[j,i] = A[i,j]\n    return B\n", "outermost"),
     ] {
         let program = parse(text);

@@ -69,29 +69,57 @@ impl CliCommand {
     }
 }
 
-const INPUT_HELP: &str = "Inputs, one for each parameter of the program:
-  A=matrix.mtx.gz            a file (.mtx .tns .npz .npy .smtx .pbm .pgm .idx .txt, each also .gz)
-  x=rand  x=ones             random, or ones, of the inferred shape
-  A=rand(100,200; 0.1; 42)   random, of a shape; density; seed
-  A=laplacian(1000)          a generator; `tamis gallery` lists them
-  s=2.5                      a number
+/// Inputs, as `run`, `explain` and `search` take them.
+macro_rules! inputs {
+    () => {
+        "Inputs, one for each parameter of the program; quote those with parentheses:
+  A=matrix.mtx.gz              a file (.mtx .tns .npz .npy .smtx .pbm .pgm .idx .txt, each also .gz)
+  x=rand  x=ones               random, or ones, of the inferred shape
+  \"A=rand(100,200; 0.1; 42)\"   random, of a shape; density; seed
+  \"A=laplacian(1000)\"          a generator; `tamis gallery` lists them
+  s=2.5                        a number
+"
+    };
+}
 
+const RUN_HELP: &str = concat!(
+    inputs!(),
+    "
 Examples:
   tamis run \"y[i] = A[i,j] * x[j]\" A=bcsstk16.mtx.gz x=rand --time
-  tamis run ij,jk->ik A=laplacian(100) B=laplacian(100)
+  tamis run \"ij,jk->ik\" \"A=laplacian(100)\" \"B=laplacian(100)\"
   tamis run spmv.py A=bcsstk16.mtx.gz x=rand -f A=csr -o y=y.tns --time
-  tamis run bfs.py G=graph.mtx
+  tamis run bfs.py G=graph.mtx source=0
 
 A loop program, as in spmv.py:
   def spmv(A, x):
       y = tensor(\"dense\")
       for i, j in _:
           y[i] += A[i,j] * x[j]
-      return y";
+      return y"
+);
+
+const EXPLAIN_HELP: &str = concat!(
+    inputs!(),
+    "
+Examples:
+  tamis explain E0402
+  tamis explain \"C[i,k] = A[i,j] * B[j,k]\" -f A=csr -f B=csr
+  tamis explain spmv.py -f A=csr --emit kernel,asm
+  tamis explain \"y[i] = A[i,j] * x[j]\" A=bcsstk16.mtx.gz x=rand --analyze"
+);
+
+const SEARCH_HELP: &str = concat!(
+    inputs!(),
+    "
+Examples:
+  tamis search \"y[i] = A[i,j] * x[j]\" A=bcsstk16.mtx.gz x=rand
+  tamis search \"C[i,k] = A[i,j] * B[j,k]\" \"A=laplacian(30)\" \"B=laplacian(30)\" --time-limit 5"
+);
 
 /// `tamis run`
 #[derive(Args, Clone, Debug)]
-#[command(after_help = INPUT_HELP)]
+#[command(after_help = RUN_HELP)]
 pub struct RunArgs {
     /// Index notation such as `y[i] = A[i,j] * x[j]`, a file with a loop program, `-` for standard
     /// input, or the text of a loop program
@@ -173,6 +201,7 @@ pub struct CalibrateArgs {
 
 /// `tamis explain`
 #[derive(Args, Clone, Debug)]
+#[command(after_help = EXPLAIN_HELP)]
 pub struct ExplainArgs {
     /// An error code such as E0402, a loop program, or index notation [default: list all codes]
     #[arg(value_name = "CODE|PROGRAM")]
@@ -218,14 +247,20 @@ pub struct ExplainArgs {
 
 /// A stage of compilation that `explain` can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-#[allow(missing_docs)]
 pub enum Stage {
+    /// The decisions of the scheduler, and the program with its workspaces
     Schedule,
+    /// The loop program
     Program,
+    /// The structure of each access along each loop
     Looplets,
+    /// The kernel after optimisation: typed scalars, buffers and loops
     Kernel,
+    /// The kernel as C, which compiles on its own
     C,
+    /// LLVM IR after all passes
     Llvm,
+    /// Assembly for this machine
     Asm,
 }
 
@@ -280,7 +315,7 @@ pub struct AdviseArgs {
 
 /// `tamis search`
 #[derive(Args, Clone, Debug)]
-#[command(after_help = INPUT_HELP)]
+#[command(after_help = SEARCH_HELP)]
 pub struct SearchArgs {
     /// Index notation, one statement such as `C[i,k] = A[i,j] * B[j,k]`
     #[arg(value_name = "NOTATION")]
@@ -353,17 +388,25 @@ pub struct ConvertArgs {
 
 /// How to combine elements with equal coordinates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[allow(missing_docs)]
 pub enum Duplicates {
+    /// Report them as an error
     Error,
+    /// Add them up
     Sum,
+    /// Multiply them
     #[value(alias = "product")]
     Prod,
+    /// Keep the least
     Min,
+    /// Keep the greatest
     Max,
+    /// 1 if any is not zero
     Any,
+    /// 1 if all are not zero
     All,
+    /// Keep the first
     First,
+    /// Keep the last
     Last,
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> CommandResult {
     if args.json && to_standard_output(args) {
         let message = "a tensor and JSON cannot both be written to standard output";
         let help = "write the tensor to a file, or leave out --json";
-        return Err(wrong_argument("--json", message, "has no place to go", help));
+        return Err(wrong_argument("--json", message, "also goes to standard output", help));
     }
     let symmetry = if args.symmetric { Symmetry::Symmetric } else { Symmetry::General };
     let options = WriteOptions { symmetry, header: args.header, ..WriteOptions::default() };

@@ -7,7 +7,8 @@ use crate::input::InputSpec;
 use crate::load::{LoadOptions, load};
 use crate::request::RunRequest;
 use crate::shell::{CommandError, CommandResult};
-use tamis_ir::{Code, Diagnostic, Format, FormatSpec, Program, Value, diag::did_you_mean};
+use tamis_ir::diag::{counted, did_you_mean};
+use tamis_ir::{Code, Diagnostic, Format, FormatSpec, Program, Value};
 use tamis_tensor::gallery;
 use tamis_tensor::io::FileKind;
 use tamis_tensor::{Combine, Tensor};
@@ -40,7 +41,7 @@ pub(crate) fn check_names(program: &Program, request: &RunRequest) -> CommandRes
         let info = program.tensor(*id);
         let wanted = request.formats.iter().find(|(name, _)| *name == info.name);
         if let Some(Err(d)) = wanted.map(|(_, spec)| spec.with_rank(info.rank)) {
-            mistakes.push(d.note(format!("`{}` has {} subscripts in the program", info.name, info.rank)));
+            mistakes.push(d.note(format!("`{}` has {} in the program", info.name, counted(info.rank, "subscript"))));
         }
     }
     for param in &params {

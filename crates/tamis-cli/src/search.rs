@@ -131,7 +131,7 @@ fn table(names: &[&str], found: &SearchReport, top: usize) -> String {
         "\n{} measured and compared with each other, {} the same as another one or not possible{}\n",
         found.states.len(),
         found.skipped,
-        if found.ended { format!(", {left} not tried for want of time") } else { String::new() },
+        if found.ended { format!(", {left} not measured for lack of time") } else { String::new() },
     );
     if found.conversion.as_micros() > 0 {
         out += &format!("converting to the chosen formats takes {:.3} ms\n", found.conversion.as_secs_f64() * 1e3);

@@ -14,7 +14,7 @@ use tamis::compile::{CompileOptions, Signature};
 use tamis::explain::Explanation;
 use tamis::format::FormatSpec;
 use tamis::{DType, Program};
-use tamis_ir::diag::{Code, Diagnostic, did_you_mean};
+use tamis_ir::diag::{Code, Diagnostic, counted, did_you_mean};
 
 /// Shows the requested stages, in the order of compilation.
 pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell) -> CommandResult {
@@ -164,7 +164,7 @@ pub(crate) fn check_names(program: &Program, formats: &Named<FormatSpec>, dtypes
         let info = program.tensor(*id);
         let wanted = formats.iter().find(|(name, _)| *name == info.name);
         if let Some(Err(d)) = wanted.map(|(_, spec)| spec.with_rank(info.rank)) {
-            mistakes.push(d.note(format!("`{}` has {} subscripts in the program", info.name, info.rank)));
+            mistakes.push(d.note(format!("`{}` has {} in the program", info.name, counted(info.rank, "subscript"))));
         }
     }
     if mistakes.is_empty() { Ok(()) } else { Err(CommandError::usage(mistakes)) }

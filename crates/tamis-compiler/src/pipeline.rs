@@ -3,10 +3,10 @@
 //! verified after the last pass that changes it, so the back end only sees valid kernels.
 
 use crate::counts::{self, Counting};
-use crate::lower::entries::roomy;
+use crate::lower::entries::coordinates_fit;
 use crate::lower::saturate::is_huge;
-use crate::lower::sequence::{ROOMY, has_edges};
-use crate::lower::{Lowered, Mode, ParamLayout, Policy, lower, lower_counted, lower_part, plans};
+use crate::lower::sequence::{DISJOINT_PADDING, pads};
+use crate::lower::{Lowered, ParamLayout, Policy, WriteMode, lower, lower_counted, lower_partition, plans};
 use crate::opt;
 use crate::schedule::block;
 use crate::schedule::copy_in;
@@ -40,7 +40,7 @@ pub struct Options {
     /// True if the kernel is instrumented with counters, in one more buffer
     /// ([`Compilation::counting`]).
     pub count: bool,
-    /// The kernel does a part of the outermost loop (`lower::part`). A program that cannot be cut
+    /// The kernel does a part of the outermost loop (`lower::outer_partition`). A program that cannot be cut
     /// is refused, which says why.
     pub part: bool,
 }
@@ -133,7 +133,7 @@ pub fn compile_checked(
     let start = Instant::now();
     let mut lowered = match options {
         Options { count: true, .. } => lower_counted(program, &checked, layouts, policy)?,
-        Options { part: true, .. } => lower_part(program, &checked, layouts, policy)?,
+        Options { part: true, .. } => lower_partition(program, &checked, layouts, policy)?,
         _ => lower(program, &checked, layouts, policy)?,
     };
     timed("lower", start.elapsed(), &lowered.kernel);
@@ -170,7 +170,7 @@ fn in_blocks(
     checked_again.equal = block::sizes(program);
     let scatters = |program: &Program, checked: &Checked| {
         let plans = plans(program, checked, layouts, policy).ok()?;
-        Some(plans.iter().flatten().filter(|plan| plan.mode == Mode::Scatter).count())
+        Some(plans.iter().flatten().filter(|plan| plan.mode == WriteMode::Scatter).count())
     };
     (scatters(&blocked, &checked_again)? <= scatters(program, checked)?).then_some((blocked, checked_again))
 }
@@ -200,7 +200,7 @@ fn with_workspaces(
     policy: Policy,
 ) -> Result<Option<(Program, Checked, Vec<Inserted>)>, Diagnostics> {
     let plans = plans(program, checked, layouts, policy)?;
-    if !plans.iter().flatten().any(|plan| plan.mode == Mode::Scatter) {
+    if !plans.iter().flatten().any(|plan| plan.mode == WriteMode::Scatter) {
         return Ok(None);
     }
     let scattered = insert::scattered(&plans);
@@ -213,8 +213,9 @@ fn with_workspaces(
     // Write order is not the only cause of scattering; if another one remains, the insertion was
     // useless.
     let again = crate::lower::plans(&with, &checked, layouts, policy)?;
-    let left =
-        inserted.iter().any(|done| again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == Mode::Scatter));
+    let left = inserted
+        .iter()
+        .any(|done| again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == WriteMode::Scatter));
     Ok((!left).then_some((with, checked, inserted)))
 }
 
@@ -237,7 +238,7 @@ pub struct Specialisation {
     /// whether it is too large for a dense workspace.
     wide: Vec<[bool; 4]>,
     /// For each subscript by a stored coordinate, whether it is proven in bounds.
-    roomy: Vec<bool>,
+    coordinates_fit: Vec<bool>,
     /// For each blocked dimension, whether it has a full block, and whether all blocks are full.
     blocks: Vec<[bool; 2]>,
     /// For each dimension, whether it is small, if there are permissive reads.
@@ -286,11 +287,11 @@ impl Specialisation {
                 }
             }
         }
-        let sizes = shapes.iter().flatten().filter(|_| has_edges(program));
-        let small = sizes.map(|size| *size < ROOMY).collect();
+        let sizes = shapes.iter().flatten().filter(|_| pads(program));
+        let small = sizes.map(|size| *size < DISJOINT_PADDING).collect();
         let inside = checked.extents.inside.clone();
         let huge = shapes.iter().flatten().any(|size| is_huge(*size));
-        Specialisation { loops, wide, roomy: roomy(program, checked), blocks, small, inside, huge }
+        Specialisation { loops, wide, coordinates_fit: coordinates_fit(program, checked), blocks, small, inside, huge }
     }
 }
 

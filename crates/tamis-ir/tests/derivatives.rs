@@ -21,7 +21,7 @@ fn number(value: Value) -> f64 {
 }
 
 /// Points away from jumps and kinks, inside and outside of (-1, 1).
-const POINTS: [f64; 8] = [-2.7, -1.3, -0.6, -0.2, 0.3, 0.8, 1.4, 3.1];
+const POINTS: [f64; 9] = [-2.7, -1.3, -0.6, -0.2, 0.3, 0.8, 1.4, 2.2, 3.1];
 
 #[test]
 fn derivatives_match_finite_differences() {
@@ -34,7 +34,7 @@ fn derivatives_match_finite_differences() {
             let derivative = compiled(row.name, text, count);
             for k in 0..POINTS.len().pow(count as u32) {
                 let point: Vec<f64> = (0..count)
-                    .map(|d| POINTS[k / POINTS.len().pow(d as u32) % POINTS.len()] + 0.01 * d as f64)
+                    .map(|d| POINTS[k / POINTS.len().pow(d as u32) % POINTS.len()] + 0.013 * d as f64)
                     .collect();
                 let apply = |op: Op, point: &[f64]| {
                     let values: Vec<Value> = point.iter().map(|x| Value::F64(*x)).collect();

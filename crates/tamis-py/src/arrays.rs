@@ -133,7 +133,7 @@ pub(crate) fn indices(array: &Bound<'_, PyUntypedArray>) -> PyResult<IndexArray>
     let dtype = dtype_of(&array.dtype()).filter(|_| is_plain(array));
     let signed = |least: i64, found: Vec<u64>| -> PyResult<IndexArray> {
         if least < 0 {
-            let d = Diagnostic::new(Code::E0703, format!("{least} is no position or coordinate"));
+            let d = Diagnostic::new(Code::E0703, format!("{least} is not a position or coordinate"));
             return Err(errors::raise_one(
                 py,
                 d.help("they are counted from 0, and negative ones do not count from the end"),

@@ -28,8 +28,8 @@ const COMBINE: [(&str, Combine); 9] = [
 pub(crate) fn combine(py: Python<'_>, word: &str) -> PyResult<Combine> {
     let found = COMBINE.iter().find(|(name, _)| *name == word).map(|(_, combine)| *combine);
     found.ok_or_else(|| {
-        let d = Diagnostic::new(Code::E0708, format!("`{word}` does not say how equal coordinates are combined"));
-        errors::raise_one(py, d.help("say error, sum, prod, min, max, any, all, first or last"))
+        let d = Diagnostic::new(Code::E0708, format!("`{word}` is not a way to combine duplicates"));
+        errors::raise_one(py, d.help("write error, sum, prod, min, max, any, all, first or last"))
     })
 }
 
@@ -114,10 +114,10 @@ pub(crate) fn from_parts<'py>(
         for (name, array) in level.iter() {
             let name: String = name.extract()?;
             let Some(known) = names().find(|known| *known == name) else {
-                let d = Diagnostic::new(Code::E0701, format!("no level has an array called `{name}`"));
+                let d = Diagnostic::new(Code::E0701, format!("no level has an array named `{name}`"));
                 return Err(errors::raise_one(
                     py,
-                    d.help("arrays are called as `level_arrays` calls them: pos, crd, start, end, ofs, flags"),
+                    d.help("arrays have the names that `level_arrays` uses: pos, crd, start, end, ofs, flags"),
                 ));
             };
             arrays_of.arrays.push((known, arrays::indices(array.cast::<PyUntypedArray>()?)?));

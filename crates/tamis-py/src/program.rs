@@ -101,11 +101,13 @@ impl PyProgram {
         self.schedule.to_string()
     }
 
+    /// The names of the parameters, in order.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.params)
     }
 
+    /// The names of the results, in the order of ``return``.
     #[getter]
     fn results<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.results)
@@ -164,10 +166,13 @@ pub(crate) fn generation() -> u64 {
 /// A user-defined operator.
 #[pyclass(name = "Operator", module = "tamis._tamis", frozen)]
 pub(crate) struct PyOperator {
+    /// The name by which texts call it.
     #[pyo3(get)]
     name: String,
+    /// The names of its operands.
     #[pyo3(get)]
     parameters: Vec<String>,
+    /// The expression that it returns.
     #[pyo3(get)]
     body: String,
 }

@@ -88,26 +88,31 @@ impl PyTensor {
         PyTensor::new(source.get().tensor.clone(), source.get().borrowed)
     }
 
+    /// The size of each dimension.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.tensor.shape())
     }
 
+    /// NumPy's type of the values.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         arrays::descr_of(py, self.tensor.dtype()).into_any()
     }
 
+    /// The number of dimensions.
     #[getter]
     fn ndim(&self) -> usize {
         self.tensor.rank()
     }
 
+    /// The number of stored elements; explicit zeros count.
     #[getter]
     fn nnz(&self, py: Python<'_>) -> PyResult<usize> {
         work::run(py, || Ok(self.tensor.nnz()))
     }
 
+    /// The number of elements, stored or not.
     #[getter]
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         // A sparse tensor may have more than 2^64 elements; Python's integers are unbounded.
@@ -115,16 +120,19 @@ impl PyTensor {
         self.tensor.shape().iter().try_fold(one, |product, n| product.mul(n))
     }
 
+    /// The bytes of all arrays: positions, coordinates and values.
     #[getter]
     fn nbytes(&self) -> usize {
         self.tensor.nbytes()
     }
 
+    /// The value of elements that are not stored.
     #[getter]
     fn fill_value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         arrays::scalar(py, self.tensor.fill())
     }
 
+    /// The format, by its short name if it has one, such as ``csr``.
     #[getter]
     fn format(&self) -> String {
         format_text(self.tensor.format())
@@ -142,16 +150,19 @@ impl PyTensor {
         self.tensor.format().to_string()
     }
 
+    /// Whether the values are the memory of another library, whose changes are seen here.
     #[getter]
     fn is_borrowed(&self) -> bool {
         self.borrowed
     }
 
+    /// Whether every element is stored in row-major order.
     #[getter]
     fn is_dense(&self) -> bool {
         is_row_major(&self.tensor)
     }
 
+    /// Whether only coordinates are stored: all stored elements are ``True``.
     #[getter]
     fn is_pattern(&self) -> bool {
         self.tensor.values().is_none()
@@ -207,15 +218,22 @@ impl PyTensor {
         Ok((columns, arrays::show_values(py, &entries.values, &[entries.len() as u64])?))
     }
 
-    fn convert<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
-        let format = format(py, text, self.tensor.rank())?;
+    /// The same tensor in another format; ``tm.advise`` recommends one.
+    ///
+    /// >>> import tamis as tm
+    /// >>> A = tm.tensor([[1.0, 0.0], [2.0, 3.0]], format="csr")
+    /// >>> A.convert("csc").values
+    /// array([1., 2., 3.])
+    fn convert<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyAny>> {
+        let format = self::format(py, format, self.tensor.rank())?;
         let tensor = work::run(py, || Ok(self.tensor.convert(&format)?))?;
         self.derived(py, tensor)
     }
 
+    /// The tensor with values of another type, by its name in Tamis, such as ``f32``.
     fn cast<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let dtype: DType = name.parse().map_err(|_| {
-            let d = Diagnostic::new(Code::E0308, format!("`{name}` is no value type"));
+            let d = Diagnostic::new(Code::E0308, format!("`{name}` is not a value type"));
             errors::raise_one(py, d.help("types are bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128"))
         })?;
         let tensor = work::run(py, || Ok(self.tensor.cast(dtype)))?;
@@ -252,7 +270,10 @@ impl PyTensor {
             None => {
                 let d = Diagnostic::new(
                     Code::E1001,
-                    format!("{coordinates:?} is no element of a tensor of shape {:?}", self.tensor.shape()),
+                    format!(
+                        "the coordinates {coordinates:?} are out of bounds for the shape {:?}",
+                        self.tensor.shape()
+                    ),
                 );
                 Err(errors::raise_one(
                     py,
@@ -268,6 +289,7 @@ impl PyTensor {
         work::run(py, || Ok(self.tensor.same_values(other)))
     }
 
+    /// Shape, value type, format and stored elements, in a few lines.
     fn summary(&self) -> String {
         self.tensor.summary()
     }

@@ -7,6 +7,12 @@ use tamis_ir::format::Width;
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
 /// An unsigned integer type of positions and coordinates.
+///
+/// ```
+/// use tamis_tensor::Index;
+/// assert_eq!(u16::WIDTH.name(), "u16");
+/// assert_eq!(u16::from_u64(7).to_usize(), 7);
+/// ```
 pub trait Index: Copy + Send + Sync + Ord + Default + bytemuck::Pod + 'static {
     /// The width of this type.
     const WIDTH: Width;
@@ -42,6 +48,13 @@ macro_rules! index_types {
 index_types!(u8, U8; u16, U16; u32, U32; u64, U64);
 
 /// Positions or coordinates, in one of four widths.
+///
+/// ```
+/// use tamis_tensor::IndexArray;
+/// let crd: IndexArray = [0u16, 3, 7].into_iter().collect();
+/// assert_eq!((crd.len(), crd.width().name()), (3, "u16"));
+/// assert_eq!(crd.as_slice::<u16>(), Some(&[0, 3, 7][..]));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum IndexArray {
@@ -163,6 +176,14 @@ pub(crate) fn too_wide(number: u64, width: Width) -> Diagnostic {
 }
 
 /// Values of a tensor, of any type. Booleans are stored as bytes 0 and 1.
+///
+/// ```
+/// use tamis_ir::{DType, Value};
+/// use tamis_tensor::ValueArray;
+/// let values: ValueArray = [1.0f32, 2.0].into_iter().collect();
+/// assert_eq!((values.dtype(), values.get(1)), (DType::F32, Value::F32(2.0)));
+/// assert_eq!(values.as_slice::<f32>(), Some(&[1.0, 2.0][..]));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum ValueArray {

@@ -38,6 +38,17 @@ impl Coordinates {
 }
 
 /// The reduction of entries with equal coordinates.
+///
+/// ```
+/// use tamis_ir::{Format, Value};
+/// use tamis_tensor::{Combine, Coordinates, Tensor};
+/// let entries = Coordinates { shape: vec![3], columns: vec![vec![1u32, 1].into()], values: vec![2.0, 5.0].into() };
+/// let combine = |how| Tensor::from_coordinates(&entries, &Format::coo(1), 0.0.into(), how);
+/// assert_eq!(combine(Combine::Sum)?.get(&[1]), Some(Value::F64(7.0)));
+/// assert_eq!(combine(Combine::Last)?.get(&[1]), Some(Value::F64(5.0)));
+/// assert!(combine(Combine::Error).is_err());
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// Reject duplicates with a diagnostic.

@@ -206,8 +206,11 @@ pub(crate) fn too_large(count: u64, size: usize, what: &str) -> Diagnostic {
     let units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
     let unit = (bytes.max(1.0).log10() as usize / 3).min(units.len() - 1);
     let amount = bytes / 1000f64.powi(unit as i32);
-    Diagnostic::new(Code::E0706, format!("{what} would need {amount:.1} {}, more than this machine can give", units[unit]))
-        .help("store the large dimensions in levels that hold only what is there, such as `sparse` (short names: `coo`, `csf`)")
+    Diagnostic::new(
+        Code::E0706,
+        format!("{what} would need {amount:.1} {}, more than this machine can give", units[unit]),
+    )
+    .help("store the large dimensions in levels that store only nonzeros, such as `sparse` (short names: `coo`, `csf`)")
 }
 
 /// The product of two sizes, or a diagnostic that the size of a dense level overflows.
@@ -217,7 +220,7 @@ pub(crate) fn product(parents: usize, extent: u64) -> Result<usize> {
             Code::E0404,
             format!("a dense level of size {extent} below {parents} positions has more than 2^64 positions"),
         )
-        .help("store the large dimensions in levels that hold only what is there, such as `sparse` (short names: `coo`, `csf`)")
+        .help("store the large dimensions in levels that store only nonzeros, such as `sparse` (short names: `coo`, `csf`)")
     })?;
     usize::try_from(total).map_err(|_| too_large(total, 1, "the positions of a dense level"))
 }

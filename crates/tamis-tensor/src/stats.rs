@@ -12,6 +12,16 @@ use tamis_ir::format::DimExpr;
 use tamis_ir::{Value, diag::Result};
 
 /// The statistics of [`Tensor::statistics`].
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{Combine, Tensor, gallery};
+/// let a = Tensor::from_coordinates(&gallery::laplacian(10)?, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let found = a.statistics()?;
+/// assert_eq!((found.stored, found.levels[1].most), (460, 5));
+/// assert!(found.structure.diagonals.is_some());
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
     /// The number of stored entries, as in [`Tensor::nnz`].

@@ -92,7 +92,7 @@ impl Tensor {
                 Some(_) => "the runs of the tensor hold more coordinates than can be counted",
             };
             return Err(Diagnostic::new(Code::E0706, message).help(
-                "store the large dimensions in levels that hold only what is there, such as `sparse` or `sparse_runs`",
+                "store the large dimensions in levels that store only nonzeros, such as `sparse` or `sparse_runs`",
             ));
         };
         // If some stored coordinates are padding, elements are counted lazily.

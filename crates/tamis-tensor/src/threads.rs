@@ -60,11 +60,25 @@ pub fn threads() -> usize {
 
 /// Sets the number for the whole process; `None` for the environment variable, or the number of
 /// cores.
+///
+/// ```
+/// use tamis_tensor::{set_threads, threads};
+/// set_threads(Some(2));
+/// assert_eq!(threads(), 2);
+/// set_threads(None);
+/// ```
 pub fn set_threads(number: Option<usize>) {
     SET.store(number.unwrap_or(0), Ordering::Relaxed);
 }
 
 /// Runs `work` with another number of threads.
+///
+/// ```
+/// use tamis_tensor::{threads, with_threads};
+/// let usual = threads();
+/// assert_eq!(with_threads(1, threads), 1);
+/// assert_eq!(threads(), usual);
+/// ```
 pub fn with_threads<T>(number: usize, work: impl FnOnce() -> T) -> T {
     /// Restores the previous value on drop, also in a panic.
     struct Before(usize);

@@ -10,6 +10,17 @@ use num_complex::Complex;
 use tamis_ir::{DType, Value};
 
 /// A Rust type of stored values.
+///
+/// ```
+/// use tamis_ir::DType;
+/// use tamis_tensor::{ValueArray, ValueType};
+/// fn sum<T: ValueType + std::iter::Sum>(values: &ValueArray) -> Option<T> {
+///     Some(T::slice(values)?.iter().copied().sum())
+/// }
+/// assert_eq!(f64::DTYPE, DType::F64);
+/// assert_eq!(sum::<f64>(&vec![1.0, 2.5].into()), Some(3.5));
+/// assert_eq!(sum::<i64>(&vec![1.0, 2.5].into()), None);
+/// ```
 pub trait ValueType: Copy + Send + Sync + Into<Value> + 'static {
     /// The corresponding value type.
     const DTYPE: DType;

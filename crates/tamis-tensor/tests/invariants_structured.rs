@@ -65,8 +65,14 @@ fn runs() {
             ),
         ],
     );
-    refuse("runs[u8,u64]", &[("pos: 0 1 2 3; end: 6 6 6", Code::E0701, "`pos` has width u64, but the format says u8")]);
-    refuse("runs[u64,u8]", &[("pos: 0 1 2 3; end: 6 6 6", Code::E0701, "`end` has width u64, but the format says u8")]);
+    refuse(
+        "runs[u8,u64]",
+        &[("pos: 0 1 2 3; end: 6 6 6", Code::E0701, "`pos` has width u64, but the format specifies u8")],
+    );
+    refuse(
+        "runs[u64,u8]",
+        &[("pos: 0 1 2 3; end: 6 6 6", Code::E0701, "`end` has width u64, but the format specifies u8")],
+    );
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn blocks_that_reach_beyond_the_tensor() {
     assert_eq!(inside.nnz(), 2);
     let error = build(vec![1.0, 2.0, 0.0, 9.0]).unwrap_err();
     assert_eq!(error.code, Code::E0701);
-    assert_eq!(error.message, "value 3 is 9.0, but its stored coordinates (1, 1, 1, 1) are no element of the tensor");
+    assert_eq!(error.message, "value 3 is 9.0, but its stored coordinates (1, 1, 1, 1) are out of bounds");
     assert_eq!(error.help.len(), 2);
 }
 

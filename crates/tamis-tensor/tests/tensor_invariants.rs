@@ -121,7 +121,7 @@ fn lists_in_any_order() {
     refuse("partition", list("0 3 3", "3 0 1 2"), Code::E0702);
     refuse("short pos", list("0 4", "3 0 1 2"), Code::E0701);
     let message = list("0 3 4", "3 0 3 2").unwrap_err().message.clone();
-    assert_eq!(message, "coordinate 3 stands twice in fiber 0 (indices 0 and 2 of `crd`)");
+    assert_eq!(message, "coordinate 3 occurs twice in fiber 0 (indices 0 and 2 of `crd`)");
     let sorted = tensor.convert(&Format::parse("csr; pattern", 2).unwrap()).unwrap();
     assert_eq!(sorted.level_arrays(1).get("crd").unwrap().to_vec(), [0, 2, 3, 2]);
     // Converting back, nothing is moved.

@@ -24,6 +24,13 @@ pub const VARIABLE: &str = "TAMIS_COSTS";
 
 /// The file of this machine's constants: [`VARIABLE`], or a file in the user's configuration
 /// folder.
+///
+/// ```
+/// match tamis::calibrate::costs_file() {
+///     Some(path) => println!("constants of this machine: {}", path.display()),
+///     None => println!("the built-in constants are used"),
+/// }
+/// ```
 pub fn costs_file() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match set(VARIABLE) {
@@ -37,6 +44,12 @@ pub fn costs_file() -> Option<PathBuf> {
 }
 
 /// The constants of this machine, read once: those of the file, or the built-in ones.
+///
+/// ```
+/// let costs = tamis::calibrate::costs()?;
+/// assert!(costs.merge_step > 0.0);
+/// # Ok::<(), tamis::Diagnostic>(())
+/// ```
 pub fn costs() -> Result<Costs, Diagnostic> {
     static COSTS: OnceLock<Result<Costs, Diagnostic>> = OnceLock::new();
     COSTS.get_or_init(read_costs).clone()
@@ -151,6 +164,13 @@ pub struct Calibration {
 
 /// Measures kernels on this machine for a second or two, and fits the constants of the cost model
 /// to them. `progress` receives the number of kernels that were measured, and of all.
+///
+/// ```no_run
+/// // Takes a second or two.
+/// let calibration = tamis::calibrate(Some(&|done, all| eprintln!("{done} of {all} kernels")))?;
+/// println!("a step takes {:.2} ns", calibration.fit.step * 1e9);
+/// # Ok::<(), tamis::Diagnostics>(())
+/// ```
 pub fn calibrate(progress: Option<&dyn Fn(u64, u64)>) -> Result<Calibration, Diagnostics> {
     // The named file may not exist yet: a calibration writes it.
     let exists = costs_file().is_some_and(|path| path.exists());

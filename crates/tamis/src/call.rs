@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tamis_backend::{CompiledKernel, KernelFailure, RawBuffer, RawStorage};
-use tamis_compiler::lower::{Lowered, SizeParam, Stored};
+use tamis_compiler::lower::{BoundStorage, Lowered, SizeParam};
 use tamis_ir::format::Format;
 use tamis_ir::kernel::{Elem, Kernel, Role};
 use tamis_ir::program::{Checked, Program, TensorId};
@@ -79,12 +79,12 @@ impl BoundKernel {
         for (k, bound) in lowered.bound.iter().enumerate() {
             let owner = Some(TensorId(k as u32));
             match &bound.storage {
-                Stored::Levels { arrays, values, .. } => {
+                BoundStorage::Levels { arrays, values, .. } => {
                     let arrays = arrays.iter().flatten().map(|(_, buffer)| buffer);
                     // Parameters come first, so they own the arrays that results share.
                     arrays.chain(values).for_each(|buffer| owners[buffer.index()] = owners[buffer.index()].or(owner));
                 }
-                Stored::Scalar { .. } => {}
+                BoundStorage::Scalar { .. } => {}
             }
         }
         let outputs = output::plan(program, checked, lowered)?;
@@ -169,7 +169,7 @@ impl BoundKernel {
 fn inputs(program: &Program, lowered: &Lowered) -> Vec<Input> {
     let mut inputs = Vec::new();
     for (param, id) in program.params.iter().enumerate() {
-        let Stored::Levels { arrays, values, .. } = &lowered.bound[id.index()].storage else { continue };
+        let BoundStorage::Levels { arrays, values, .. } = &lowered.bound[id.index()].storage else { continue };
         for (level, arrays) in arrays.iter().enumerate() {
             for (k, (_, buffer)) in arrays.iter().enumerate() {
                 inputs.push(Input { buffer: buffer.index(), param, array: Some((level, k)) });
@@ -186,7 +186,7 @@ fn inputs(program: &Program, lowered: &Lowered) -> Vec<Input> {
 fn dense_ranges(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Format, Vec<Range<usize>>)> {
     let declared = program.tensors.iter().zip(&lowered.bound).enumerate().filter(|(_, (i, _))| i.declaration.is_some());
     let ranges = declared.filter_map(|(k, (_, bound))| {
-        let Stored::Levels { format, .. } = &bound.storage else { return None };
+        let BoundStorage::Levels { format, .. } = &bound.storage else { return None };
         let mut ranges: Vec<Range<usize>> = Vec::new();
         for (level, spec) in format.levels().iter().enumerate() {
             match ranges.last_mut() {

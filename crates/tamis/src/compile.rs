@@ -44,6 +44,12 @@ use tamis_ir::program::{Checked, ParamType, Program, TensorId};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format};
 
 /// The options of compilation.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let options = CompileOptions::new().strict(true).check(true).schedule(Schedule::new().unroll("i", 4));
+/// assert!(options.strict && !options.interpret);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CompileOptions {
     /// IEEE arithmetic throughout: a fill of 0 does not annihilate NaN, and nothing is
@@ -94,6 +100,18 @@ impl CompileOptions {
 }
 
 /// The report of a compilation, with the time of each stage.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += x[i]\n    return s\n")?;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// let sum = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::default())?;
+/// assert!(sum.build().interpreted.is_none());
+/// for pass in &sum.build().passes {
+///     println!("{:20} {:?}", pass.name, pass.time);
+/// }
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Build {
     /// The passes of the compiler, in order.
@@ -137,6 +155,15 @@ pub(crate) enum Engine {
 
 /// Compiles a program for tensors of a signature. Machine code of an equal kernel is taken from the
 /// cache, whichever process put it there.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += x[i]\n    return s\n")?;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// let sum = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::default())?;
+/// assert_eq!(sum.call(&[&x])?.into_tensor()?.get(&[]), Some(Value::F64(3.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn compile(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Executable, Diagnostics> {
     share_memory_pool();
     let start = Instant::now();

@@ -81,6 +81,17 @@ pub(crate) struct ReadySizes {
 }
 
 /// The results of a call, with its times.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += x[i]\n    return s\n")?;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// let sum = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::default())?;
+/// let report = sum.call_timed(&[&x])?;
+/// assert_eq!(report.results["s"].get(&[]), Some(Value::F64(3.0)));
+/// println!("{:?} on {} threads", report.kernel, report.chunks);
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Debug)]
 pub struct CallReport {
     /// The results, in the order of `return`.

@@ -7,8 +7,8 @@ use crate::compile::{CompileOptions, schedule};
 use crate::signature::Signature;
 use std::fmt;
 use tamis_backend::{c, llvm};
-use tamis_compiler::lower::part::Share;
-use tamis_compiler::lower::{Mode, Policy, Stored, lower_part};
+use tamis_compiler::lower::outer_partition::ResultShare;
+use tamis_compiler::lower::{BoundStorage, Policy, WriteMode, lower_partition};
 use tamis_compiler::pipeline::{self, Compilation, PassReport};
 use tamis_compiler::schedule::classify;
 use tamis_ir::algebra::Kind;
@@ -18,6 +18,16 @@ use tamis_ir::program::{Attributes, StmtId, StmtKind};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
 
 /// The stages of a compilation.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let program = Program::parse("def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += x[i]\n    return s\n")?;
+/// let signature = Signature::assumed(&program, &[], &[])?;
+/// let explanation = tamis::explain(&program, &signature, &CompileOptions::default())?;
+/// println!("{}\n{}\n{}", explanation.schedule(), explanation.kernel(), explanation.machine()?.assembly);
+/// assert!(explanation.looplets()[0].contains("x level 0"));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub struct Explanation {
     program: String,
     compilation: Compilation,
@@ -99,29 +109,29 @@ fn partitioning(
 ) -> Result<String, Diagnostic> {
     let Compilation { program, checked, .. } = compilation;
     let policy = Policy { strict: options.strict };
-    let lowered = lower_part(program, checked, &signature.layouts, policy);
-    let cut = match lowered.map(|lowered| lowered.cut) {
-        Ok(Some(cut)) => cut,
+    let lowered = lower_partition(program, checked, &signature.layouts, policy);
+    let partition = match lowered.map(|lowered| lowered.partition) {
+        Ok(Some(partition)) => partition,
         Ok(None) => return Ok("one".to_string()),
         Err(Diagnostics(mut why)) => return Err(why.swap_remove(0)),
     };
-    let results = program.results.iter().zip(&cut.shares).map(|(id, share)| {
+    let results = program.results.iter().zip(&partition.shares).map(|(id, share)| {
         let name = &program.tensor(*id).name;
         match share {
-            Share::Rows(_) => format!("{name} row by row"),
-            Share::Places => format!("{name} entry by entry, each in its place"),
-            Share::Own(op) => {
+            ResultShare::Rows(_) => format!("{name} row by row"),
+            ResultShare::Positions => format!("{name} entry by entry, each in its place"),
+            ResultShare::Private(op) => {
                 let symbol = op.info().symbol.unwrap_or(op.info().name);
                 let inexact = matches!(checked.types.tensors[id.index()].kind(), Kind::Float | Kind::Complex);
                 let rounds = inexact && !op.info().idempotent;
-                let rounding = if rounds { ", rounded as the number of threads has it" } else { "" };
+                let rounding = if rounds { ", rounding depends on the number of threads" } else { "" };
                 format!("{name} is privatised per chunk, combined by `{symbol}`{rounding}")
             }
         }
     });
     let results: Vec<String> = results.collect();
-    let index = &program.indices[cut.index.index()];
-    Ok(format!("the loop over {index} is cut where that pays: {}", results.join(", ")))
+    let index = &program.indices[partition.index.index()];
+    Ok(format!("the loop over {index} is partitioned where that pays: {}", results.join(", ")))
 }
 
 impl Explanation {
@@ -151,7 +161,8 @@ impl Explanation {
     fn shared_patterns(&self) -> Vec<String> {
         let Compilation { program, lowered, .. } = &self.compilation;
         let name = |id: tamis_ir::program::TensorId| &program.tensor(id).name;
-        let shared = program.results.iter().filter_map(|id| Some((id, lowered.plans[id.index()].as_ref()?.alike?)));
+        let shared =
+            program.results.iter().filter_map(|id| Some((id, lowered.plans[id.index()].as_ref()?.shared_sparsity?)));
         shared
             .map(|(id, sharing)| {
                 let (result, operand) = (name(*id), name(sharing.of));
@@ -168,9 +179,9 @@ impl Explanation {
         let mut lines = Vec::new();
         for (k, info) in program.tensors.iter().enumerate() {
             let result = program.results.iter().any(|id| id.index() == k);
-            let scatters = lowered.plans[k].as_ref().is_some_and(|plan| plan.mode != Mode::Append);
+            let scatters = lowered.plans[k].as_ref().is_some_and(|plan| plan.mode != WriteMode::Append);
             let Some(format) = checked.formats[k].as_ref().filter(|_| scatters && !result) else { continue };
-            let Stored::Levels { arrays, values, .. } = &lowered.bound[k].storage else { continue };
+            let BoundStorage::Levels { arrays, values, .. } = &lowered.bound[k].storage else { continue };
             let size = |buffer: &BufferId| lowered.kernel.buffer(*buffer).elem.size();
             let held = arrays.iter().flatten().filter(|(name, _)| *name != "pos").map(|(_, buffer)| buffer);
             let bytes: usize = held.chain(values).map(size).sum();
@@ -179,7 +190,7 @@ impl Explanation {
                 format!(
                     "{name} takes {bytes} bytes for each entry, collected or merged, and as many again while merging"
                 )
-            } else if lowered.plans[k].as_ref().is_some_and(|plan| plan.mode == Mode::Insert) {
+            } else if lowered.plans[k].as_ref().is_some_and(|plan| plan.mode == WriteMode::Insert) {
                 let elements: u64 = checked.extents.shapes[k].iter().fold(1, |n, size| n.saturating_mul(*size));
                 format!("{name} takes {bytes} bytes for each of its {elements} elements")
             } else {

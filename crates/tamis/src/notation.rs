@@ -70,6 +70,16 @@ impl EinsumOptions {
 const KEPT: usize = 512;
 
 /// Index notation with its schedule and executable.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// let notation = Notation::parse("s = x[i] * x[i]")?;
+/// let square = tamis::notation::compile(&notation, &[&x], &EinsumOptions::default())?;
+/// println!("{}", square.plan.program);
+/// assert_eq!(square.call(&[&x])?.into_tensor()?.get(&[]), Some(Value::F64(5.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone)]
 pub struct CompiledNotation {
     /// The plan that the scheduler chose.
@@ -128,6 +138,14 @@ pub fn einsum(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -
 
 /// Parses index notation. NumPy's spelling takes the given operands in order, and calls its result
 /// `out`.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// assert_eq!(tamis::notation::parse("s = x[i]", &[("x", &x)])?.params(), ["x"]);
+/// assert_eq!(tamis::notation::parse("i->", &[("x", &x)])?.params(), ["x"]);
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn parse(text: &str, inputs: &[(&str, &Tensor)]) -> Result<Notation, Diagnostics> {
     let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
     match Notation::is_einsum(text) {
@@ -138,12 +156,42 @@ pub fn parse(text: &str, inputs: &[(&str, &Tensor)]) -> Result<Notation, Diagnos
 
 /// Schedules index notation for tensors, given in the order of its parameters, without compiling
 /// anything.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// let notation = Notation::parse("s = x[i] * x[i]")?;
+/// let plan = tamis::notation::plan(&notation, &[&x], &Default::default())?;
+/// assert!(plan.conversions.is_empty() && plan.program.to_string().contains("for i in _:"));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<NotationPlan, Diagnostics> {
     let (types, operands) = auto::describe(tensors);
     auto::schedule(notation, &types, &operands, &costs()?, pins)
 }
 
 /// Schedules index notation for tensors of which only types and statistics are known.
+///
+/// ```
+/// use tamis::prelude::*;
+/// use tamis::notation::{Operand, plan_for};
+/// use tamis::program::ParamType;
+/// let notation = Notation::parse("y[i] = A[i,j] * x[j]")?;
+/// let of = |shape: &[u64]| ParamType {
+///     dtype: DType::F64,
+///     shape: shape.iter().map(|n| Some(*n)).collect(),
+///     value: None,
+///     weak: false,
+/// };
+/// // A share of 0.01 of the elements is stored.
+/// let operands = [
+///     Operand::assumed(Format::csr(), DType::F64, 0.0.into(), &[1000, 1000], 0.01),
+///     Operand::assumed(Format::dense(1), DType::F64, 0.0.into(), &[1000], 1.0),
+/// ];
+/// let plan = plan_for(&notation, &[of(&[1000, 1000]), of(&[1000])], &operands, &Default::default())?;
+/// assert!(plan.program.to_string().contains("for i, j in _:"));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn plan_for(
     notation: &Notation,
     types: &[ParamType],
@@ -154,6 +202,16 @@ pub fn plan_for(
 }
 
 /// Schedules and compiles index notation for tensors, given in the order of its parameters.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// let notation = Notation::parse("s = x[i] * x[i]")?;
+/// let options = EinsumOptions::new().compile(CompileOptions::new().strict(true));
+/// let square = tamis::notation::compile(&notation, &[&x], &options)?;
+/// assert_eq!(square.call(&[&x])?["s"].get(&[]), Some(Value::F64(5.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn compile(
     notation: &Notation,
     tensors: &[&Tensor],
@@ -300,6 +358,15 @@ pub(crate) fn positions(params: &[&str], names: &[&str]) -> Result<Vec<usize>, D
 }
 
 /// The reference program of notation: plain loops over dense tensors, without any scheduling.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// let notation = Notation::parse("s = x[i] * x[i]")?;
+/// let program = tamis::notation::reference_program(&notation, &[&x])?;
+/// assert_eq!(tamis::run(&program, &[("x", &x)], &RunOptions::new().interpret(true))?.len(), 1);
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn reference_program(notation: &Notation, tensors: &[&Tensor]) -> Result<Program, Diagnostics> {
     let types: Vec<ParamType> = tensors.iter().map(|tensor| interp::param_type(*tensor)).collect();
     auto::meaning(notation, &types)

@@ -7,7 +7,7 @@
 use crate::signature::CallArgument;
 use tamis_backend::RawStorage;
 use tamis_backend::runtime::Element;
-use tamis_compiler::lower::{Lowered, Stored};
+use tamis_compiler::lower::{BoundStorage, Lowered};
 use tamis_ir::format::{Format, Width};
 use tamis_ir::kernel::{Elem, Kernel};
 use tamis_ir::program::{Checked, Program, TensorId};
@@ -41,7 +41,7 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
         let declared =
             checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank)).without_workspace();
         let (format, arrays, values) = match &bound.storage {
-            Stored::Levels { format, arrays, values } => {
+            BoundStorage::Levels { format, arrays, values } => {
                 let of_level = |level: &Vec<(&'static str, tamis_ir::kernel::BufferId)>| {
                     level.iter().map(|(name, buffer)| (*name, buffer.index())).collect()
                 };
@@ -51,12 +51,12 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
                     values.map(|buffer| buffer.index()),
                 )
             }
-            Stored::Scalar { output, .. } => {
+            BoundStorage::Scalar { output, .. } => {
                 let buffer = output.ok_or_else(|| missing_buffer(&info.name))?;
                 (Format::dense(0), Vec::new(), Some(buffer.index()))
             }
         };
-        let shared = lowered.plans[id.index()].as_ref().and_then(|plan| plan.alike);
+        let shared = lowered.plans[id.index()].as_ref().and_then(|plan| plan.shared_sparsity);
         let param = |of: TensorId| {
             program.params.iter().position(|param| *param == of).ok_or_else(|| missing_buffer(&info.name))
         };

@@ -13,6 +13,12 @@ use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, interp};
 use tamis_tensor::Tensor;
 
 /// The options of running a program.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let options = RunOptions::new().check(true).check_limit(1_000_000);
+/// assert_eq!(options.check_limit, Some(1_000_000));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
     /// IEEE arithmetic throughout: a fill of 0 does not annihilate NaN, and nothing is

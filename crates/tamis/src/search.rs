@@ -28,6 +28,13 @@ const REFINED: usize = 3;
 const MAX_INDICES: usize = 5;
 
 /// The options of a search.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis::search::SearchOptions;
+/// let options = SearchOptions::new().time_limit(Duration::from_secs(5)).repeats(3);
+/// assert!(options.progress.is_none());
+/// ```
 pub struct SearchOptions<'a> {
     /// No further state is tried after this time.
     pub time_limit: Duration,
@@ -40,6 +47,29 @@ pub struct SearchOptions<'a> {
 impl Default for SearchOptions<'_> {
     fn default() -> Self {
         SearchOptions { time_limit: Duration::from_secs(30), repeats: 5, progress: None }
+    }
+}
+
+/// Setters that chain: `SearchOptions::new().repeats(3)`.
+impl<'a> SearchOptions<'a> {
+    /// The default options: at most 30 seconds, five runs of each state.
+    pub fn new() -> SearchOptions<'a> {
+        SearchOptions::default()
+    }
+
+    /// Sets [`time_limit`](SearchOptions::time_limit).
+    pub fn time_limit(self, time_limit: Duration) -> SearchOptions<'a> {
+        SearchOptions { time_limit, ..self }
+    }
+
+    /// Sets [`repeats`](SearchOptions::repeats).
+    pub fn repeats(self, repeats: usize) -> SearchOptions<'a> {
+        SearchOptions { repeats, ..self }
+    }
+
+    /// Sets [`progress`](SearchOptions::progress).
+    pub fn progress(self, progress: &'a dyn Fn(u64, u64)) -> SearchOptions<'a> {
+        SearchOptions { progress: Some(progress), ..self }
     }
 }
 
@@ -63,6 +93,18 @@ pub struct SearchState {
 }
 
 /// The outcome of a search.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = tamis::gallery::generate("banded(200, 4)")?;
+/// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let report = tamis::search(&Notation::parse("s = A[i,j]")?, &[&a], &tamis::search::SearchOptions::new().repeats(1))?;
+/// if let Some(fastest) = report.states.first() {
+///     println!("{:?}: {} with the loops {}", fastest.kernel, fastest.formats[0], fastest.order.join(", "));
+/// }
+/// assert!(report.total >= report.states.len());
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct SearchReport {
     /// The measured states, fastest first.
@@ -86,7 +128,7 @@ pub struct SearchReport {
 /// let a = tamis::gallery::generate("banded(50, 1)")?;
 /// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
 /// let notation = Notation::parse("s = A[i,j]")?;
-/// let report = tamis::search(&notation, &[&a], &SearchOptions { repeats: 1, ..SearchOptions::default() })?;
+/// let report = tamis::search(&notation, &[&a], &SearchOptions::new().repeats(1))?;
 /// assert!(report.states.iter().any(|state| state.chosen));
 /// assert!(report.states.windows(2).all(|pair| pair[0].kernel <= pair[1].kernel));
 /// # Ok::<(), Diagnostics>(())

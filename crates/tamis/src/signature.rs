@@ -16,6 +16,14 @@ use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, ValueArray};
 ///
 /// Compiled code is specialised for the layouts: formats, value types, fills and the widths of
 /// arrays. Sizes may change from call to call.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let x = Tensor::from_dense(&[2], vec![1.0, 2.0].into(), &Format::dense(1), 0.0.into())?;
+/// let signature = Signature::of(&[&x]);
+/// assert_eq!((signature.types()[0].dtype, signature.shapes()), (DType::F64, vec![vec![2]]));
+/// # Ok::<(), Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
     pub(crate) layouts: Vec<ParamLayout>,

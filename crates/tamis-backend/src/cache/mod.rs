@@ -26,6 +26,13 @@ const MAX_KERNELS_IN_MEMORY: usize = 1024;
 const DEFAULT_DISK_BYTES: u64 = 256 << 20;
 
 /// A cache of compiled kernels, for all threads.
+///
+/// ```
+/// use tamis_backend::cache::Cache;
+/// // Its own cache, in memory only; `Cache::global()` is the one that programs use.
+/// let cache = Cache::new(None, 0);
+/// assert_eq!(cache.statistics().compiled, 0);
+/// ```
 pub struct Cache {
     memory: Mutex<FxHashMap<CacheKey, CachedKernel>>,
     disk: Option<DiskCache>,

@@ -533,7 +533,7 @@ impl<'a> Scheduler<'a> {
                 (true, _) => "pinned".to_string(),
                 (_, dense) => {
                     let share = if cells > 0.0 { 100.0 * problem.expected.min(cells) / cells } else { 0.0 };
-                    let what = if dense { "cheaper than a list of those" } else { "the rest is not stored" };
+                    let what = if dense { "cheaper than a coordinate list of these" } else { "the rest is not stored" };
                     let expected = problem.expected.min(cells);
                     format!("{expected:.4e} of {cells:.4e} elements are expected ({share:.3} %): {what}")
                 }
@@ -624,7 +624,7 @@ impl<'a> Scheduler<'a> {
                     self.note(
                         tensor,
                         &format!("converted to {}", other.format),
-                        &format!("that is how the loops go through it; {:.3e} entries", operand.entries),
+                        &format!("the loops iterate over it in that order; nnz {:.3e}", operand.entries),
                     );
                     let conversion =
                         Conversion { source: tensor.clone(), name: name.clone(), format: other.format.clone() };

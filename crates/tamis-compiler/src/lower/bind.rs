@@ -1,6 +1,10 @@
-//! Tensors as buffers and sizes of a kernel.
+//! Binding of tensors: the buffers, sizes and scalar variables that represent them in a kernel.
+//!
+//! In: a program, and the layouts of its parameters. Out: for each tensor, the buffers of its
+//! levels with their widths, the expressions of its sizes, and the order of size parameters.
+//! Parameters become inputs, results outputs, temporaries scratch buffers.
 
-use super::alike::Alike;
+use super::shared_sparsity::SharedSparsity;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::Result;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelSpec, Width};
@@ -10,7 +14,7 @@ use tamis_tensor::LiteralRange;
 use tamis_tensor::levels::level_type;
 use tamis_tensor::written_as;
 
-/// A parameter as the kernel sees it: its format, type and fill, and the widths of its arrays.
+/// The layout of a parameter: its format, type and fill value, and the widths of its arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamLayout {
     /// The format.
@@ -21,7 +25,7 @@ pub struct ParamLayout {
     pub fill: Value,
     /// For each level, the width of each of its arrays.
     pub widths: Vec<Vec<(&'static str, Width)>>,
-    /// Whether it is a literal, and of which range: types were inferred for that.
+    /// The range of its value, if it is a literal; types were inferred for that range.
     pub literal: Option<LiteralRange>,
 }
 
@@ -41,25 +45,25 @@ impl ParamLayout {
 
 /// A tensor in a kernel.
 #[derive(Clone, Debug)]
-pub struct Bound {
-    /// How it is stored.
-    pub storage: Stored,
+pub struct BoundTensor {
+    /// The storage of its elements.
+    pub storage: BoundStorage,
     /// The value type.
     pub dtype: DType,
-    /// What is not stored.
+    /// The fill value.
     pub fill: Value,
-    /// Sizes of its dimensions.
+    /// The sizes of its dimensions.
     pub dims: Vec<ExprId>,
-    /// How many coordinates each level has.
+    /// The extent of each level.
     pub extents: Vec<ExprId>,
 }
 
 /// The arrays of a level.
 type Arrays = Vec<(&'static str, BufferId)>;
 
-/// Where the elements are.
+/// The storage of a tensor's elements.
 #[derive(Clone, Debug)]
-pub enum Stored {
+pub enum BoundStorage {
     /// Levels with their arrays, and the values (none for a pattern).
     Levels {
         /// The format.
@@ -71,28 +75,28 @@ pub enum Stored {
     },
     /// A variable.
     Scalar {
-        /// The variable, which its declaration renews.
+        /// The variable; every declaration creates it anew.
         var: VarId,
-        /// Whether it was written, if that is remembered.
+        /// The flag that it was written, if its storage is sparse.
         written: Option<VarId>,
-        /// Where it goes in the end, if it is a result: a buffer of one element.
+        /// The output buffer of one element, if it is a result.
         output: Option<BufferId>,
     },
 }
 
-/// Parameters of a kernel that are sizes: which dimension of which tensor.
+/// A size parameter of a kernel: a dimension of a tensor.
 pub type SizeParam = (TensorId, usize);
 
-/// Binds all tensors of a program: parameters with their layouts, results as outputs, temporaries as scratch. Of those that are `alike`, the
-/// first levels are those of a parameter.
+/// Binds all tensors of a program: parameters with their layouts, results as outputs, temporaries
+/// as scratch buffers. The first levels of a tensor with shared sparsity are those of its operand.
 pub fn bind(
     b: &mut Builder,
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],
-    alike: &[Option<Alike>],
-) -> Result<(Vec<Bound>, Vec<SizeParam>)> {
-    let mut bound: Vec<Bound> = Vec::new();
+    shared: &[Option<SharedSparsity>],
+) -> Result<(Vec<BoundTensor>, Vec<SizeParam>)> {
+    let mut bound: Vec<BoundTensor> = Vec::new();
     let mut sizes = Vec::new();
     for (k, info) in program.tensors.iter().enumerate() {
         let id = TensorId(k as u32);
@@ -119,48 +123,52 @@ pub fn bind(
                 let output =
                     (role == Role::Output).then(|| b.buffer(format!("{}_out", info.name), Elem::Value(dtype), role));
                 let written = (*kind == ScalarKind::Sparse).then(|| b.new_var("_", DType::Bool, true));
-                Stored::Scalar { var: b.new_var("_", dtype, true), written, output }
+                BoundStorage::Scalar { var: b.new_var("_", dtype, true), written, output }
             }
             _ => {
-                // Levels that need to know all of a fiber are written as others, and made of these in the end.
+                // Levels that need whole fibers are written as simpler levels and converted at the
+                // end.
                 let format = checked.formats[k].as_ref().map(written_as).unwrap_or_else(|| Format::dense(shape.len()));
                 let extents = check_levels(&format)
                     .and_then(|()| format.level_extents(shape))
                     .map_err(|d| program.origin.attach(d.label(program.origin.tensor(id), "declared here")))?;
                 let widths = declared_widths(&format, &extents);
-                let shared =
-                    match alike.get(k).copied().flatten().map(|alike| (alike.levels, &bound[alike.of.index()].storage))
-                    {
-                        Some((levels, Stored::Levels { arrays, .. })) => arrays[..levels].to_vec(),
-                        _ => Vec::new(),
-                    };
+                let shared = match shared
+                    .get(k)
+                    .copied()
+                    .flatten()
+                    .map(|shared| (shared.levels, &bound[shared.of.index()].storage))
+                {
+                    Some((levels, BoundStorage::Levels { arrays, .. })) => arrays[..levels].to_vec(),
+                    _ => Vec::new(),
+                };
                 levels_of(b, &info.name, &ParamLayout { format, dtype, fill, widths, literal: None }, role, &shared)
             }
         };
         let extents = match &storage {
-            Stored::Levels { format, .. } => {
+            BoundStorage::Levels { format, .. } => {
                 format.map().iter().map(|stored| extent(b, *stored, &dims, shape)).collect()
             }
-            Stored::Scalar { .. } => Vec::new(),
+            BoundStorage::Scalar { .. } => Vec::new(),
         };
-        bound.push(Bound { storage, dtype, fill, dims, extents });
+        bound.push(BoundTensor { storage, dtype, fill, dims, extents });
     }
     Ok((bound, sizes))
 }
 
-/// Tensors can be stored in all of these levels.
+/// Checks that tensors can be stored in all of these levels.
 fn check_levels(format: &Format) -> Result<()> {
     format.levels().iter().try_for_each(|level| level_type(level.kind).map(|_| ()))
 }
 
-/// How many coordinates a level has; see `DimExpr::extent`.
+/// The extent of a level; see `DimExpr::extent`.
 fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId], shape: &[u64]) -> ExprId {
     match stored {
         DimExpr::Dim(dim) => dims[dim],
         DimExpr::Div(dim, by) => {
             let (one, less, by) = (b.int(1), b.int(by as i64 - 1), b.int(by as i64));
             if b.is_huge() {
-                // Rounded up, without a sum that may be too large.
+                // Rounded up, without a sum that may overflow.
                 let last = b.sub(dims[dim], one);
                 let last = b.call_in(Op::FloorDiv, DType::I64, &[last, by]);
                 return b.add(last, one);
@@ -168,7 +176,8 @@ fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId], shape: &[u64]) -> E
             let up = b.add(dims[dim], less);
             b.call_in(Op::FloorDiv, DType::I64, &[up, by])
         }
-        // Whether there is a whole block is part of what a kernel is (`pipeline::Specialisation`).
+        // Kernels are specialised for blocks that exceed the dimension
+        // (`pipeline::Specialisation`).
         DimExpr::Mod(dim, by) if shape.get(dim).is_some_and(|size| *size >= by) => b.int(by as i64),
         DimExpr::Mod(dim, by) => {
             let by = b.int(by as i64);
@@ -185,8 +194,8 @@ fn extent(b: &mut Builder, stored: DimExpr, dims: &[ExprId], shape: &[u64]) -> E
     }
 }
 
-/// The widths of the arrays of a tensor that the program writes: as its format says, or wide enough for anything that
-/// its shape permits.
+/// The widths of the arrays of a tensor that the program writes: as its format specifies, or wide
+/// enough for its shape.
 fn declared_widths(format: &Format, extents: &[u64]) -> Vec<Vec<(&'static str, Width)>> {
     let mut cells = 1u64;
     let levels = format.levels().iter().zip(extents);
@@ -196,7 +205,7 @@ fn declared_widths(format: &Format, extents: &[u64]) -> Vec<Vec<(&'static str, W
             let width = |name: &&'static str| match *name {
                 "pos" | "ofs" => (*name, level.pos.unwrap_or(Width::automatic(cells))),
                 "flags" => (*name, Width::U8),
-                // Where a run ends may be the size itself.
+                // A run may end at the size itself.
                 "end" => (*name, level.crd.unwrap_or(Width::automatic(*extent))),
                 _ => (*name, level.crd.unwrap_or(Width::automatic(extent.saturating_sub(1)))),
             };
@@ -205,8 +214,8 @@ fn declared_widths(format: &Format, extents: &[u64]) -> Vec<Vec<(&'static str, W
         .collect()
 }
 
-/// Buffers of a tensor, but for those of its first levels that are shared.
-fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout, role: Role, shared: &[Arrays]) -> Stored {
+/// Creates the buffers of a tensor, except for its shared levels.
+fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout, role: Role, shared: &[Arrays]) -> BoundStorage {
     let mut arrays = shared.to_vec();
     for (k, level) in layout.widths.iter().enumerate().skip(shared.len()) {
         let mut named = Vec::new();
@@ -220,23 +229,24 @@ fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout, role: Role, shar
         Leaf::Pattern => None,
         Leaf::Element(_) => Some(b.buffer(format!("{name}_values"), Elem::Value(layout.dtype), role)),
     };
-    Stored::Levels { format: layout.format.clone(), arrays, values }
+    BoundStorage::Levels { format: layout.format.clone(), arrays, values }
 }
 
-/// Whether coordinates of level `k` may repeat: nonunique, or between a nonunique level and the last of the levels
-/// below it that hold one coordinate per position, which tells the entries apart.
+/// True if coordinates of level `k` may repeat: it is nonunique, or lies between a nonunique level
+/// and the last of the singletons below it, which distinguishes the elements.
 pub fn is_grouped(format: &Format, k: usize) -> bool {
     let levels = format.levels();
     let head = chain_head(format, k);
-    levels[head].nonunique && levels.get(k + 1).is_some_and(is_single)
+    levels[head].nonunique && levels.get(k + 1).is_some_and(is_singleton)
 }
 
-/// The level above the levels of one coordinate per position that level `k` belongs to (`k` itself, if it is none).
+/// The level above the chain of singletons that level `k` belongs to; `k` itself if it is no
+/// singleton.
 pub fn chain_head(format: &Format, k: usize) -> usize {
-    let in_chain = format.levels()[..=k].iter().rev().take_while(|l| is_single(l)).count();
+    let in_chain = format.levels()[..=k].iter().rev().take_while(|l| is_singleton(l)).count();
     k - in_chain.min(k)
 }
 
-fn is_single(level: &LevelSpec) -> bool {
+fn is_singleton(level: &LevelSpec) -> bool {
     level_type(level.kind).is_ok_and(|row| row.capabilities.one_per_fiber)
 }

@@ -1,17 +1,20 @@
-//! Detection of dense loops over sparse operands: warnings where sparsity does not bound the iteration space.
+//! Detection of dense loops over sparse operands: warnings where sparsity does not bound the
+//! iteration space.
 //!
-//! In: a loop that the lowerer is about to emit over every coordinate of a region, and its body in that region. Out: at most one
-//! warning (E0611) per access of the program, with the extent, the cause and remedies. A loop is reported if a sparse operand
-//! moves with its index, the body no longer reads that operand (it holds its fill value), and something is still computed
-//! that no dense tensor asks for. Nothing that is emitted depends on this file.
+//! In: a loop that the lowerer is about to emit over every coordinate of a region, and its body in
+//! that region. Out: at most one warning (E0611) per access of the program, with the extent, the
+//! cause and remedies. A loop is reported if a sparse operand moves with its index, the body no
+//! longer reads that operand (it holds its fill value), and something is still computed that no
+//! dense tensor requires. This file emits no code.
 //!
-//! A dense tensor asks for a loop nest if it moves with every loop that the sparse operand moves with:
-//! `y[j] max= A[i,j]` updates the dense `y` once per `i` in the gaps of `A`, which is more than any operand stores.
+//! A dense tensor requires a loop nest if it moves with every loop that the sparse operand moves
+//! with: `y[j] max= A[i,j]` updates the dense `y` once per `i` in the gaps of `A`, which is more
+//! than any operand stores.
 
 use super::Lowerer;
-use super::node::{Node, Source, Step, Sub, Target, visit_assigns, visit_steps};
+use super::node::{Node, ReadSource, Step, Sub, WriteTarget, visit_assigns, visit_steps};
 use super::region::Region;
-use super::repeat::depends;
+use super::run_algebra::depends;
 use std::borrow::Cow;
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::program::{IndexId, LoopExtent, StmtId, TensorId, VarId};
@@ -19,7 +22,7 @@ use tamis_ir::program::{IndexId, LoopExtent, StmtId, TensorId, VarId};
 /// An access to a sparse level that a loop moves along.
 #[derive(Clone, Debug)]
 pub(super) struct SparseAccess {
-    /// [`super::node::Access::own`].
+    /// [`super::node::PartialAccess::own`].
     access: u32,
     tensor: TensorId,
     stmt: StmtId,
@@ -33,7 +36,7 @@ impl Lowerer<'_> {
         let mut found: Vec<SparseAccess> = Vec::new();
         visit_live(body, &mut |node| {
             let Node::Access(access) = node else { return };
-            let Source::Tensor(tensor, subs) = &access.source else { return };
+            let ReadSource::Tensor(tensor, subs) = &access.source else { return };
             let Some(sub) = subs.get(access.level) else { return };
             let sparse = self.row(*tensor, access.level).is_some_and(|row| !row.capabilities.full);
             if access.looplet.is_some() && sparse && moves(sub, index) {
@@ -45,7 +48,7 @@ impl Lowerer<'_> {
         found
     }
 
-    /// Warns if a loop over all of a region visits more than its operands store.
+    /// Warns if a loop over a whole region visits more coordinates than its operands store.
     pub(super) fn warn_of_dense_loop(&mut self, region: Region, body: &[Step]) {
         let index = region.index;
         let Some(first) = self.sparse_along[index.index()].first().cloned() else { return };
@@ -60,8 +63,9 @@ impl Lowerer<'_> {
         self.warnings.push(self.program.origin.attach(warning));
     }
 
-    /// Whether the dense tensors of a body store as much as the loop nest visits: one of them moves with every loop that the
-    /// sparse operand moves with, and no loop around goes by without any of them.
+    /// True if the dense tensors of a body store as much as the loop nest visits: one of them moves
+    /// with every loop that the sparse operand moves with, and every enclosing loop moves one of
+    /// them.
     fn stores_iterations(&self, index: IndexId, sparse: &SparseAccess, body: &[Step]) -> bool {
         let spanned = self.dense_spans(index, body, &sparse.loops);
         let around = (0..self.indices.len() as u32).map(IndexId);
@@ -71,7 +75,7 @@ impl Lowerer<'_> {
         spanned && !repeated
     }
 
-    /// Whether a body still reads one of the sparse operands along a loop: the region is then one that they store.
+    /// True if a body still reads one of the sparse operands along a loop: they store this region.
     fn reads_any(&self, body: &[Step], index: IndexId) -> bool {
         let sparse = &self.sparse_along[index.index()];
         let mut found = false;
@@ -81,7 +85,7 @@ impl Lowerer<'_> {
         found
     }
 
-    /// Whether a tensor with a dense level along a loop moves with all of some loops.
+    /// True if a tensor with a dense level along a loop moves with all of some loops.
     fn dense_spans(&self, index: IndexId, body: &[Step], loops: &[IndexId]) -> bool {
         let spans = |tensor: TensorId, subs: &[Sub]| {
             let dense = subs.iter().enumerate().any(|(level, sub)| {
@@ -92,9 +96,9 @@ impl Lowerer<'_> {
         any_tensor(body, &spans)
     }
 
-    /// Whether a body depends on a loop around it.
+    /// True if a body depends on an enclosing loop.
     fn is_used(&self, body: &[Step], outer: IndexId) -> bool {
-        // Elements that were read in loops around are values by now, and no longer name their indices.
+        // Elements read in enclosing loops are values by now, and no longer name their indices.
         let mut values = false;
         visit_live(body, &mut |node| values |= matches!(node, Node::Value(_)));
         values || any_tensor(body, &|_, subs| subs.iter().any(|sub| moves(sub, outer)))
@@ -109,7 +113,7 @@ impl Lowerer<'_> {
             _ => "every coordinate".to_string(),
         };
         let message = format!("the loop over `{loop_name}` visits {extent}, not only those that `{name}` stores");
-        let mut target: Option<&Target> = None;
+        let mut target: Option<&WriteTarget> = None;
         visit_assigns(body, &mut |written, _| {
             target.get_or_insert(written);
         });
@@ -133,12 +137,12 @@ impl Lowerer<'_> {
     }
 }
 
-/// Whether something holds of a tensor that a body reads or writes, and its subscripts.
+/// True if a predicate holds of a tensor that a body reads or writes, with its subscripts.
 fn any_tensor(body: &[Step], holds: &dyn Fn(TensorId, &[Sub]) -> bool) -> bool {
     let mut found = false;
     visit_live(body, &mut |node| {
         if let Node::Access(access) = node
-            && let Source::Tensor(tensor, subs) = &access.source
+            && let ReadSource::Tensor(tensor, subs) = &access.source
         {
             found |= holds(*tensor, subs);
         }
@@ -147,7 +151,7 @@ fn any_tensor(body: &[Step], holds: &dyn Fn(TensorId, &[Sub]) -> bool) -> bool {
     found
 }
 
-/// Visits what a body evaluates, without the values of names that nothing uses.
+/// Visits the expressions that a body evaluates, except values of unused names.
 fn visit_live(body: &[Step], visit: &mut dyn FnMut(&Node)) {
     let mut body = Cow::Borrowed(body);
     loop {
@@ -190,7 +194,7 @@ fn drop_steps(body: &mut Vec<Step>, holds: &dyn Fn(&Step) -> bool) {
     }
 }
 
-/// Whether a subscript moves with a loop.
+/// True if a subscript moves with a loop.
 fn moves(sub: &Sub, index: IndexId) -> bool {
     sub.nodes().any(|node| depends(node, index))
 }

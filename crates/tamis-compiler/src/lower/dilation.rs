@@ -1,30 +1,33 @@
-//! Dilated windows: of `a*i + b*k + c` with `b > 1`, only every `b`-th coordinate belongs to the window of `i`.
+//! Dilated windows: of `a*i + b*k + c` with `b > 1`, only every `b`-th coordinate belongs to the
+//! window of `i`.
 //!
-//! A window is found by the stretch of coordinates that it covers, so one may be reached that holds entries between its
-//! coordinates only. At each `i` the entries are passed over that no inner loop reaches; where none is left, the body is
-//! skipped, and otherwise the inner loops go on from the first that is reached: each entry is looked at once. Lists of
-//! coordinates and of pieces are narrowed so, if nothing happens without them; others keep what they cover.
+//! A window is located by the contiguous range of coordinates that it covers, so a window may be
+//! reached that stores elements only between its own coordinates. At each `i` the lowerer skips the
+//! elements that no inner loop reaches. If none remains, it skips the body; otherwise the inner
+//! loops continue from the first element in the window, so each element is visited once. Coordinate
+//! lists and segments are narrowed this way, if nothing happens without them; other structures keep
+//! their range.
 
 use super::Lowerer;
-use super::fibers::unthunked;
-use super::node::{Access, Node, Part, Source, Step, map_steps, visit_steps};
-use super::window::OpenCover;
+use super::fiber_sets::unthunked;
+use super::node::{Node, PartialAccess, Projection, ReadSource, Step, map_steps, visit_steps};
+use super::window::OpenFootprint;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::{Edge, Located, Looplet, Pieces, Stepper};
+use tamis_ir::looplet::{Edge, Located, Looplet, Segments, Stepper};
 use tamis_ir::program::IndexId;
 
-/// What an inner loop adds to where a window begins: multiples of a number, so many of them.
+/// The coordinates that an inner loop adds to the start of a window: `count` multiples of `by`.
 struct Dilation {
     by: i64,
     count: ExprId,
 }
 
 impl Lowerer<'_> {
-    /// Windows that a loop has moved to, from the first entry on that inner loops reach; and whether there is one, unless
-    /// that is certain or does not matter.
+    /// Moves the windows at a loop's index to their first element that inner loops reach. Gives a
+    /// condition that there is one, unless it always holds or does not matter.
     pub(super) fn narrow_windows(&mut self, index: IndexId, steps: Vec<Step>) -> (Vec<Step>, Option<ExprId>) {
-        let mut found: Vec<Access> = Vec::new();
+        let mut found: Vec<PartialAccess> = Vec::new();
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
                 && access.window.is_some()
@@ -51,17 +54,21 @@ impl Lowerer<'_> {
         (steps, all)
     }
 
-    /// The first entry of a dilated window that inner loops reach, and whether there is one.
-    fn first_reached(&mut self, index: IndexId, access: &Access) -> Option<(ExprId, ExprId)> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+    /// The first element of a dilated window that inner loops reach, and a condition that there is
+    /// one.
+    fn first_reached(&mut self, index: IndexId, access: &PartialAccess) -> Option<(ExprId, ExprId)> {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
         let (Edge::From(first), loops) = access.window? else { return None };
-        let plain = sub.part == Part::Whole && !sub.permissive && access.present.is_none() && access.fibers.is_empty();
+        let plain = sub.projection == Projection::Whole
+            && !sub.permissive
+            && access.present.is_none()
+            && access.fibers.is_empty();
         if !plain || loops != self.entered(access) {
             return None;
         }
         let inner = self.open_index(sub, index)?;
-        let OpenCover { terms, low, last } = self.cover_of_open(&sub.node, index, inner)?;
+        let OpenFootprint { terms, low, last } = self.open_footprint(&sub.node, index, inner)?;
         let dilations = self.dilations(&terms)?;
         let position = access.position.unwrap_or(self.b.int(0));
         let at = Located { position, present: None, group_stop: access.group_stop };
@@ -70,7 +77,7 @@ impl Lowerer<'_> {
         let (preamble, structure) = unthunked(looplet);
         let known = match (&structure, &dilations[..]) {
             (Looplet::Stepper(_), _) => true,
-            (Looplet::Pieces(pieces), [_]) => pieces.set().is_none() && !pieces.consecutive(),
+            (Looplet::Segments(segments), [_]) => segments.set().is_none() && !segments.consecutive(),
             _ => false,
         };
         if !known {
@@ -79,13 +86,13 @@ impl Lowerer<'_> {
         preamble.into_iter().for_each(|stmt| self.b.emit(stmt));
         let (low, last) = (self.b.name("low", low), self.b.name("last", last));
         match (&structure, &dilations[..]) {
-            (Looplet::Stepper(list), _) => Some(self.pass_over(list, first, (low, last), &dilations)),
-            (Looplet::Pieces(pieces), [single]) => Some(self.pass_over_pieces(pieces, first, (low, last), single)),
+            (Looplet::Stepper(list), _) => Some(self.skip_elements(list, first, (low, last), &dilations)),
+            (Looplet::Segments(segments), [single]) => Some(self.skip_segments(segments, first, (low, last), single)),
             _ => None,
         }
     }
 
-    /// What inner loops add to a subscript, if they do not reach all that lies between.
+    /// The dilations of the inner loops, if they do not reach every coordinate of the range.
     fn dilations(&mut self, open: &[(IndexId, i64)]) -> Option<Vec<Dilation>> {
         if open.iter().any(|(_, by)| by.unsigned_abs() < 2) {
             return None;
@@ -98,26 +105,27 @@ impl Lowerer<'_> {
             let count = self.b.call_in(Op::Max, DType::I64, &[last, one]);
             dilations.push(Dilation { by: i64::try_from(by.unsigned_abs()).ok()?, count });
         }
-        // Beyond two, what is reached is not looked at in detail.
+        // The check of an element is a loop over all dilations but one, so it is limited to two.
         (dilations.len() <= 2).then_some(dilations)
     }
 
-    /// Passes over pieces that lie between the coordinates of a window.
-    fn pass_over_pieces(
+    /// Skips segments between the coordinates of a window.
+    fn skip_segments(
         &mut self,
-        pieces: &Pieces,
+        segments: &Segments,
         first: ExprId,
         (low, last): (ExprId, ExprId),
         dilation: &Dilation,
     ) -> (ExprId, ExprId) {
         let cursor = self.b.variable_from("reached", first);
         let (at, one, zero) = (self.b.get(cursor), self.b.int(1), self.b.int(0));
-        let more = pieces.has(&mut self.b, at);
-        let piece = pieces.piece(&mut self.b, at);
-        let begin = piece.first.unwrap_or(low);
+        let more = segments.has(&mut self.b, at);
+        let segment = segments.segment(&mut self.b, at);
+        let begin = segment.first.unwrap_or(low);
         let within = self.b.call_in(Op::Le, DType::I64, &[begin, last]);
         let alive = self.b.call_in(Op::And, DType::Bool, &[more, within]);
-        // The first coordinate of the window that does not lie before the piece lies behind it.
+        // A segment lies between if the first window coordinate at or after its start lies beyond
+        // its end.
         let distance = self.b.sub(begin, low);
         let distance = self.b.call_in(Op::Max, DType::I64, &[distance, zero]);
         let (by, less) = (self.b.int(dilation.by), self.b.int(dilation.by - 1));
@@ -125,7 +133,7 @@ impl Lowerer<'_> {
         let times = self.b.call_in(Op::FloorDiv, DType::I64, &[up, by]);
         let up = self.b.call_in(Op::Mul, DType::I64, &[times, by]);
         let coordinate = self.b.add(low, up);
-        let between = self.b.call_in(Op::Ge, DType::I64, &[coordinate, piece.end]);
+        let between = self.b.call_in(Op::Ge, DType::I64, &[coordinate, segment.end]);
         let cond = self.b.call_in(Op::And, DType::Bool, &[alive, between]);
         let next = self.b.add(at, one);
         self.b.emit(Stmt::While { cond, body: vec![Stmt::Assign { var: cursor, value: next }] });
@@ -133,9 +141,9 @@ impl Lowerer<'_> {
         (at, some)
     }
 
-    /// Passes over entries of a list that lie between the coordinates of a window; gives the first that does not, and whether it
-    /// is one of the window.
-    fn pass_over(
+    /// Skips elements of a coordinate list between the coordinates of a window. Gives the first
+    /// other one, and a condition that it belongs to the window.
+    fn skip_elements(
         &mut self,
         list: &Stepper,
         first: ExprId,
@@ -154,25 +162,26 @@ impl Lowerer<'_> {
         match dilations {
             [single] => {
                 let by = self.b.int(single.by);
-                let rest = self.b.call_in(Op::Mod, DType::I64, &[distance, by]);
-                let between = self.b.call_in(Op::Ne, DType::I64, &[rest, zero]);
+                let remainder = self.b.call_in(Op::Mod, DType::I64, &[distance, by]);
+                let between = self.b.call_in(Op::Ne, DType::I64, &[remainder, zero]);
                 let cond = self.b.call_in(Op::And, DType::Bool, &[alive, between]);
                 self.b.emit(Stmt::While { cond, body: vec![step] });
             }
             [a, b, ..] => {
-                // An entry is reached if, for one of the values of the second loop, there is one of the first.
+                // An element is reached if some iteration of the second loop needs an iteration of
+                // the first that exists.
                 let yes = self.b.constant(Value::Bool(true));
                 let missed = self.b.variable_from("missed", yes);
                 let still = self.b.get(missed);
                 let cond = self.b.call_in(Op::And, DType::Bool, &[alive, still]);
                 let body = self.in_block(|this| {
-                    let turn = this.b.new_var("t", DType::I64, false);
-                    let t = this.b.get(turn);
+                    let iteration = this.b.new_var("t", DType::I64, false);
+                    let t = this.b.get(iteration);
                     let (first, second) = (this.b.int(a.by), this.b.int(b.by));
-                    let part = this.b.call_in(Op::Mul, DType::I64, &[t, second]);
-                    let rest = this.b.sub(distance, part);
-                    let times = this.b.call_in(Op::FloorDiv, DType::I64, &[rest, first]);
-                    let left = this.b.call_in(Op::Mod, DType::I64, &[rest, first]);
+                    let multiple = this.b.call_in(Op::Mul, DType::I64, &[t, second]);
+                    let remainder = this.b.sub(distance, multiple);
+                    let times = this.b.call_in(Op::FloorDiv, DType::I64, &[remainder, first]);
+                    let left = this.b.call_in(Op::Mod, DType::I64, &[remainder, first]);
                     let whole = this.b.call_in(Op::Eq, DType::I64, &[left, zero]);
                     let above = this.b.call_in(Op::Ge, DType::I64, &[times, zero]);
                     let below = this.b.call_in(Op::Lt, DType::I64, &[times, a.count]);
@@ -182,7 +191,7 @@ impl Lowerer<'_> {
                     let kept = this.b.call_in(Op::Select, DType::Bool, &[reached, no, still]);
                     let body = vec![Stmt::Assign { var: missed, value: kept }];
                     let hint = tamis_ir::kernel::Hint::default();
-                    this.b.emit(Stmt::For { var: turn, start: zero, stop: b.count, body, hint });
+                    this.b.emit(Stmt::For { var: iteration, start: zero, stop: b.count, body, hint });
                     this.b.emit(Stmt::If { cond: still, then: vec![step], otherwise: Vec::new() });
                 });
                 self.b.emit(Stmt::While { cond, body });

@@ -1,7 +1,11 @@
-//! Statements and expressions that are resolved: they become statements of the kernel.
+//! Emission: resolved statements and expressions become statements and expressions of the kernel.
+//!
+//! In: steps whose accesses may be unresolved; they are resolved here. Out: kernel statements,
+//! appended to the builder. A value that may be missing or not stored carries the conditions for
+//! that, so that annihilation and `coalesce` follow the policy of the program.
 
 use super::Lowerer;
-use super::node::{Bounds, Node, Step};
+use super::node::{LoopBounds, Node, Step};
 use tamis_ir::algebra::{DType, Op, Value, eval};
 use tamis_ir::kernel::{ExprId, Stmt};
 use tamis_ir::program::{Access, Bound, Expr, IndexId, LoopExtent, StmtKind};
@@ -10,9 +14,9 @@ use tamis_ir::program::{Access, Bound, Expr, IndexId, LoopExtent, StmtKind};
 #[derive(Clone, Copy)]
 pub(super) struct Emitted {
     pub(super) value: ExprId,
-    /// Unless this holds, the value is known without looking at stored data, and is this constant.
+    /// The condition that the value is stored, with the constant that it is otherwise.
     pub(super) unless: Option<(ExprId, Value)>,
-    /// Where this holds, there is no value at all.
+    /// The condition that the value is missing.
     pub(super) missing: Option<ExprId>,
 }
 
@@ -24,7 +28,7 @@ impl Lowerer<'_> {
             Step::Let(var, value) => {
                 let value = self.resolve(&value);
                 let emitted = self.emit(&value);
-                // A name that may be absent or missing keeps that knowledge.
+                // A name that may be absent or missing keeps that information.
                 let kept = if emitted.unless.is_some() || emitted.missing.is_some() {
                     value
                 } else {
@@ -45,7 +49,7 @@ impl Lowerer<'_> {
                 }
             }
             Step::For(index, bounds, body) => {
-                let (start, stop, whole) = match self.turns_of_part(index) {
+                let (start, stop, whole) = match self.partition_range(index) {
                     Some((start, stop)) => (start, stop, false),
                     None => self.bounds(index, &bounds),
                 };
@@ -55,7 +59,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Emits into a block of its own.
+    /// Emits into a new block.
     pub(super) fn in_block(&mut self, emit: impl FnOnce(&mut Self)) -> Vec<Stmt> {
         let (required, resolved, ends) = (self.required.len(), self.resolved.len(), self.ends.len());
         let mut inner = std::mem::replace(&mut self.b, tamis_ir::kernel::Builder::new(""));
@@ -79,17 +83,17 @@ impl Lowerer<'_> {
         block
     }
 
-    fn bounds(&mut self, index: IndexId, bounds: &Bounds) -> (ExprId, ExprId, bool) {
+    fn bounds(&mut self, index: IndexId, bounds: &LoopBounds) -> (ExprId, ExprId, bool) {
         match bounds {
-            Bounds::Range(start, stop) => {
+            LoopBounds::Range(start, stop) => {
                 let (start, stop) = (self.integer(start), self.integer(stop));
                 (start, stop, false)
             }
-            Bounds::Inferred => self.inferred(index),
+            LoopBounds::Inferred => self.inferred(index),
         }
     }
 
-    /// The extent of a loop without written bounds, and whether it is the whole of a dimension.
+    /// The extent of a loop without explicit bounds, and true if it covers a whole dimension.
     pub(super) fn inferred(&mut self, index: IndexId) -> (ExprId, ExprId, bool) {
         let bound = self.attributes[index.index()].bound;
         match (self.checked.extents.loops[index.index()], self.dimension(index)) {
@@ -97,14 +101,14 @@ impl Lowerer<'_> {
             (LoopExtent::Static { start: 0, stop }, _) if matches!(bound, Some(Bound::Exactly(_))) => {
                 (self.b.int(0), self.b.int(stop), true)
             }
-            // A size is a parameter of the kernel, not part of what it is.
+            // Sizes are parameters of the kernel; it is not specialised for them.
             (LoopExtent::Static { start: 0, .. }, Some(size)) => (self.b.int(0), size, true),
             (LoopExtent::Static { start, stop }, _) => (self.b.int(start), self.b.int(stop), start == 0),
             (LoopExtent::Dynamic, _) => (self.b.int(0), self.b.int(0), false),
         }
     }
 
-    /// The size of a dimension that an index subscripts alone, which is how far it goes.
+    /// The size of a dimension that an index subscripts alone: the loop's extent.
     fn dimension(&mut self, index: IndexId) -> Option<ExprId> {
         let program = self.program;
         let bare = |access: &Access| {
@@ -138,7 +142,7 @@ impl Lowerer<'_> {
         let emitted = self.emit(&node);
         let value = self.as_bool(emitted.value);
         match emitted.missing {
-            // What is missing does not hold.
+            // A missing condition does not hold.
             Some(missing) => {
                 let no = self.b.constant(Value::Bool(false));
                 self.b.call_in(Op::Select, DType::Bool, &[missing, no, value])
@@ -235,7 +239,7 @@ impl Lowerer<'_> {
         }
         let mut value = self.b.call_in(op, dtype, &values);
         let mut unless = None;
-        // Operands that decide the result where they are not stored.
+        // Operands that annihilate the result where they are not stored.
         let policy = self.policy;
         let absorbed = |(k, e): (usize, &Emitted)| {
             e.unless.and_then(|(cond, fill)| Some((cond, policy.absorbed(op, dtype, k, fill)?)))
@@ -243,7 +247,7 @@ impl Lowerer<'_> {
         let absorbing: Vec<(ExprId, Value)> = emitted.iter().enumerate().filter_map(absorbed).collect();
         match absorbing[..] {
             [] => {}
-            // Infinities of both signs: the first that is not stored decides.
+            // Infinities of both signs: the first operand that is not stored decides.
             [(first, a), (second, b)] if !a.same_number(b) => {
                 let (a, b) = (self.b.constant(a), self.b.constant(b));
                 let one = self.b.call_in(Op::Select, dtype, &[second, value, b]);
@@ -265,7 +269,7 @@ impl Lowerer<'_> {
         Emitted { value, unless, missing: any_missing }
     }
 
-    /// What makes a result known whatever the other operands are.
+    /// The operand value that decides the result of an operator.
     pub(super) fn annihilator(&self, op: Op, dtype: DType) -> Option<Value> {
         self.policy.annihilator(op, dtype)
     }

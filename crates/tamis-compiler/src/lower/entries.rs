@@ -1,12 +1,14 @@
-//! Stored entries by their numbers: how many there are, and the coordinates and the value of each.
+//! Position queries: the nnz of a tensor, and the coordinates and values of stored elements by
+//! position.
 //!
-//! The number of an entry is its position below the last level. Coordinates of levels above belong to the parents of that
-//! position; in a loop over numbers these only go forward, so each is kept in a *cursor* and moved on, and searched for
-//! only where there is no such loop.
+//! The position of an element is its position below the last level. The coordinates of outer levels
+//! belong to the parents of that position. In a loop over positions the parents only increase, so
+//! each is kept in a *cursor* that advances; without such a loop it is searched for. A query about
+//! a level without positions is an error (E0609).
 
 use super::Lowerer;
-use super::bind::Stored;
-use super::node::{Entry, Node, Step, visit_steps};
+use super::bind::BoundStorage;
+use super::node::{EntryQuery, Node, Step, visit_steps};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
@@ -16,7 +18,7 @@ use tamis_ir::looplet::{Fiber, Located};
 use tamis_ir::program::{self, Access, Checked, EntryPart, Expr, IndexId, Program, StmtKind, TensorId, VarId};
 use tamis_tensor::levels::{LEVELS, Parent, Positions};
 
-/// A position of a level's parent that moves with a loop.
+/// The parent position of a level, which advances with a loop.
 #[derive(Clone, Copy)]
 pub(super) struct Cursor {
     index: IndexId,
@@ -26,8 +28,8 @@ pub(super) struct Cursor {
 }
 
 impl Lowerer<'_> {
-    /// The answer to a question about entries.
-    pub(super) fn resolve_entry(&mut self, entry: &Entry) -> Node {
+    /// Resolves a position query.
+    pub(super) fn resolve_entry(&mut self, entry: &EntryQuery) -> Node {
         let tensor = entry.tensor;
         if !self.check_positions(entry) {
             return Node::Value(self.b.int(0));
@@ -35,40 +37,40 @@ impl Lowerer<'_> {
         match entry.what {
             EntryPart::Count => Node::Value(self.count(tensor, self.levels(tensor))),
             EntryPart::First => {
-                self.warn_of_first(entry);
+                self.warn_of_first_search(entry);
                 for level in 0..entry.at.len() {
                     self.check_search(tensor, level, entry.stmt);
                 }
                 Node::Value(self.first(tensor, &entry.at))
             }
             EntryPart::Coordinate(dim) => {
-                let number = self.number(entry);
+                let position = self.position(entry);
                 let moving = match entry.at.first() {
                     Some(Node::Index(index)) => Some(*index),
                     _ => None,
                 };
-                Node::Value(self.entry_coordinate(tensor, dim, number, moving))
+                Node::Value(self.entry_coordinate(tensor, dim, position, moving))
             }
             EntryPart::Value => {
-                let number = self.number(entry);
+                let position = self.position(entry);
                 Node::Value(match self.bound[tensor.index()].storage {
-                    Stored::Levels { values: Some(values), .. } => self.b.load(values, number),
+                    BoundStorage::Levels { values: Some(values), .. } => self.b.load(values, position),
                     _ => self.b.constant(Value::Bool(true)),
                 })
             }
         }
     }
 
-    /// Entries are numbered if every level numbers its positions.
-    fn check_positions(&mut self, entry: &Entry) -> bool {
+    /// Checks that every level has positions; elements of padded formats have none.
+    fn check_positions(&mut self, entry: &EntryQuery) -> bool {
         let tensor = entry.tensor;
-        if let Stored::Levels { format, .. } = &self.bound[tensor.index()].storage
+        if let BoundStorage::Levels { format, .. } = &self.bound[tensor.index()].storage
             && !format.map().iter().all(|dim| matches!(dim, DimExpr::Dim(_)))
         {
             let name = &self.program.tensor(tensor).name;
             let message = format!("`{name}` is stored as `{format}`, whose blocks or diagonals also store padding");
             let help = "store it in a format without padding, such as `csr`";
-            return self.have_no_numbers(entry, message, help.to_string());
+            return self.reject_without_positions(entry, message, help.to_string());
         }
         let lacking = (0..self.levels(tensor))
             .find_map(|k| self.row(tensor, k).filter(|row| row.positions.is_none()).map(|row| (k, row)));
@@ -77,10 +79,10 @@ impl Lowerer<'_> {
         let able: Vec<String> = able.map(|row| format!("`{}`", row.kind.name())).collect();
         let name = &self.program.tensor(tensor).name;
         let message = format!("level {k} of `{name}` is `{}`, whose elements have no positions", row.kind.name());
-        self.have_no_numbers(entry, message, format!("store that level as {}", able.join(", ")))
+        self.reject_without_positions(entry, message, format!("store that level as {}", able.join(", ")))
     }
 
-    fn have_no_numbers(&mut self, entry: &Entry, message: String, help: String) -> bool {
+    fn reject_without_positions(&mut self, entry: &EntryQuery, message: String, help: String) -> bool {
         let d = Diagnostic::new(Code::E0609, message)
             .label(self.program.origin.stmt(entry.stmt), "used here")
             .help(help)
@@ -94,26 +96,26 @@ impl Lowerer<'_> {
 
     fn levels(&self, tensor: TensorId) -> usize {
         match &self.bound[tensor.index()].storage {
-            Stored::Levels { format, .. } => format.levels().len(),
-            Stored::Scalar { .. } => 0,
+            BoundStorage::Levels { format, .. } => format.levels().len(),
+            BoundStorage::Scalar { .. } => 0,
         }
     }
 
-    /// The number of an entry, which must be one.
-    fn number(&mut self, entry: &Entry) -> ExprId {
-        let number = match entry.at.first() {
+    /// The queried position, checked to be below nnz.
+    fn position(&mut self, entry: &EntryQuery) -> ExprId {
+        let position = match entry.at.first() {
             Some(at) => self.integer(at),
             None => self.b.int(0),
         };
-        let number = self.b.name("at", number);
+        let position = self.b.name("at", position);
         if !entry.inside {
             let (zero, count) = (self.b.int(0), self.count(entry.tensor, self.levels(entry.tensor)));
-            let above = self.b.call_in(Op::Ge, DType::I64, &[number, zero]);
-            let below = self.b.call_in(Op::Lt, DType::I64, &[number, count]);
+            let above = self.b.call_in(Op::Ge, DType::I64, &[position, zero]);
+            let below = self.b.call_in(Op::Lt, DType::I64, &[position, count]);
             let cond = self.b.call_in(Op::And, DType::Bool, &[above, below]);
             self.require_entry(entry.tensor, cond);
         }
-        number
+        position
     }
 
     fn require_entry(&mut self, tensor: TensorId, cond: ExprId) {
@@ -125,22 +127,22 @@ impl Lowerer<'_> {
         self.b.emit(Stmt::Require { cond, message });
     }
 
-    /// Numbers that are a loop's index are checked once, before the loop.
+    /// Checks positions that are a loop's index once, before the loop.
     pub(super) fn check_entry(
         &mut self,
         index: IndexId,
         start: ExprId,
         stop: ExprId,
         empty: ExprId,
-        entry: &mut Entry,
+        entry: &mut EntryQuery,
     ) {
-        let asks = matches!(entry.what, EntryPart::Coordinate(_) | EntryPart::Value);
-        if entry.inside || !asks || entry.at[..] != [Node::Index(index)] || !self.check_positions(entry) {
+        let queries = matches!(entry.what, EntryPart::Coordinate(_) | EntryPart::Value);
+        if entry.inside || !queries || entry.at[..] != [Node::Index(index)] || !self.check_positions(entry) {
             return;
         }
         let (zero, count) = (self.b.int(0), self.count(entry.tensor, self.levels(entry.tensor)));
-        // What counts entries is between 0 and their number.
-        let counts = |this: &Self, id: ExprId| this.counted.contains(&(entry.tensor, id));
+        // A count of elements lies between 0 and nnz.
+        let counts = |this: &Self, id: ExprId| this.counting.contains(&(entry.tensor, id));
         let yes = self.b.constant(Value::Bool(true));
         let above = if counts(self, start) { yes } else { self.b.call_in(Op::Ge, DType::I64, &[start, zero]) };
         let below = if counts(self, stop) { yes } else { self.b.call_in(Op::Le, DType::I64, &[stop, count]) };
@@ -150,32 +152,32 @@ impl Lowerer<'_> {
         entry.inside = true;
     }
 
-    /// Asks a level about its positions.
-    fn ask<T>(
+    /// Queries a level about its positions.
+    fn query<T>(
         &mut self,
         tensor: TensorId,
         level: usize,
         at: Located,
         index: ExprId,
-        ask: impl FnOnce(&'static dyn Positions, &mut Fiber) -> T,
+        query: impl FnOnce(&'static dyn Positions, &mut Fiber) -> T,
     ) -> Option<T> {
-        self.fiber(tensor, level, at, index, |row, fiber| row.positions.map(|positions| ask(positions, fiber)))
+        self.fiber(tensor, level, at, index, |row, fiber| row.positions.map(|positions| query(positions, fiber)))
             .flatten()
     }
 
-    /// Where the children of a position start.
+    /// The start of the children of a position.
     fn start_below(&mut self, tensor: TensorId, level: usize, position: ExprId) -> ExprId {
         let (zero, at) = (self.b.int(0), certain(position));
-        self.ask(tensor, level, at, zero, |positions, fiber| positions.start(fiber)).unwrap_or(position)
+        self.query(tensor, level, at, zero, |positions, fiber| positions.start(fiber)).unwrap_or(position)
     }
 
-    /// How many positions there are below the first `levels` levels.
+    /// The number of positions below the first `levels` levels.
     fn count(&mut self, tensor: TensorId, levels: usize) -> ExprId {
         let root = self.b.int(1);
         (0..levels).fold(root, |count, level| self.start_below(tensor, level, count))
     }
 
-    /// How many entries come before coordinates of the outermost levels.
+    /// The number of elements before coordinates of the outermost levels.
     fn first(&mut self, tensor: TensorId, coordinates: &[Node]) -> ExprId {
         let order = self.order(tensor);
         let mut at = certain(self.b.int(0));
@@ -186,8 +188,8 @@ impl Lowerer<'_> {
             let index = self.b.call_in(Op::Max, DType::I64, &[index, least]);
             let index = self.b.call_in(Op::Min, DType::I64, &[index, size]);
             let index = self.b.name("at", index);
-            let found = self.ask(tensor, level, at, index, |positions, fiber| {
-                // What lies at the last coordinate itself does not matter.
+            let found = self.query(tensor, level, at, index, |positions, fiber| {
+                // Elements at the last coordinate itself do not count.
                 fiber.grouped &= !last;
                 positions.bound(fiber)
             });
@@ -196,12 +198,12 @@ impl Lowerer<'_> {
         let below = coordinates.len()..self.levels(tensor);
         let first = below.fold(at.position, |position, level| self.start_below(tensor, level, position));
         let first = self.b.name("first", first);
-        self.counted.push((tensor, first));
+        self.counting.push((tensor, first));
         first
     }
 
-    /// Where an outer level is a list, each of its coordinates is searched for.
-    fn warn_of_first(&mut self, entry: &Entry) {
+    /// Warns of a coordinate list among the outer levels, where each query is a search.
+    fn warn_of_first_search(&mut self, entry: &EntryQuery) {
         let searched =
             |level: &usize| self.row(entry.tensor, *level).is_some_and(|row| !row.capabilities.random_access);
         let Some(level) = (0..entry.at.len()).find(searched) else { return };
@@ -222,21 +224,21 @@ impl Lowerer<'_> {
         self.warnings.push(program.origin.attach(d));
     }
 
-    /// A coordinate of the entry at a position, which may be what a loop goes over.
-    fn entry_coordinate(&mut self, tensor: TensorId, dim: usize, number: ExprId, moving: Option<IndexId>) -> ExprId {
+    /// A coordinate of the element at a position, which may be the index of a loop.
+    fn entry_coordinate(&mut self, tensor: TensorId, dim: usize, position: ExprId, moving: Option<IndexId>) -> ExprId {
         let level = self.order(tensor).iter().position(|d| *d == dim).unwrap_or(0);
-        let mut position = number;
+        let mut position = position;
         for k in (level + 1..self.levels(tensor)).rev() {
             position = self.parent(tensor, k, position, moving);
         }
         let (zero, at) = (self.b.int(0), certain(position));
-        let found = self.ask(tensor, level, at, zero, |positions, fiber| positions.coordinate(fiber, level == 0));
+        let found = self.query(tensor, level, at, zero, |positions, fiber| positions.coordinate(fiber, level == 0));
         found.unwrap_or(zero)
     }
 
     fn parent(&mut self, tensor: TensorId, level: usize, position: ExprId, moving: Option<IndexId>) -> ExprId {
         let (zero, at) = (self.b.int(0), certain(position));
-        let starts = match self.ask(tensor, level, at, zero, |positions, fiber| positions.parent(fiber)) {
+        let starts = match self.query(tensor, level, at, zero, |positions, fiber| positions.parent(fiber)) {
             Some(Parent::Listed(starts)) => starts,
             Some(Parent::At(parent)) => return parent,
             None => return position,
@@ -272,33 +274,33 @@ impl Lowerer<'_> {
         self.b.name(name, before)
     }
 
-    /// Finds the parents of the first position that a loop goes over, for coordinates that its body asks for. Gives how
-    /// many cursors there were before.
+    /// Finds the parents of the first position of a loop, for the coordinates that its body
+    /// queries. Gives the number of cursors before.
     pub(super) fn begin_cursors(&mut self, index: IndexId, start: ExprId, body: &[Step]) -> usize {
         let before = self.cursors.len();
-        // For each tensor, the outermost level that is asked about.
-        let mut asked: Vec<(TensorId, usize)> = Vec::new();
+        // For each tensor, the outermost level that is queried.
+        let mut queried: Vec<(TensorId, usize)> = Vec::new();
         visit_steps(body, &mut |node| {
             if let Node::Entry(entry) = node
                 && let EntryPart::Coordinate(dim) = entry.what
                 && entry.at[..] == [Node::Index(index)]
                 && let Some(level) = self.order(entry.tensor).iter().position(|d| *d == dim)
             {
-                match asked.iter_mut().find(|(tensor, _)| *tensor == entry.tensor) {
+                match queried.iter_mut().find(|(tensor, _)| *tensor == entry.tensor) {
                     Some((_, outermost)) => *outermost = level.min(*outermost),
-                    None => asked.push((entry.tensor, level)),
+                    None => queried.push((entry.tensor, level)),
                 }
             }
         });
-        for (tensor, outermost) in asked {
-            let numbered = |this: &Self, k| this.row(tensor, k).is_some_and(|row| row.positions.is_some());
-            if !(0..self.levels(tensor)).all(|k| numbered(self, k)) {
+        for (tensor, outermost) in queried {
+            let has_positions = |this: &Self, k| this.row(tensor, k).is_some_and(|row| row.positions.is_some());
+            if !(0..self.levels(tensor)).all(|k| has_positions(self, k)) {
                 continue;
             }
             let mut position = start;
             for level in (outermost + 1..self.levels(tensor)).rev() {
                 let (zero, at) = (self.b.int(0), certain(position));
-                position = match self.ask(tensor, level, at, zero, |positions, fiber| positions.parent(fiber)) {
+                position = match self.query(tensor, level, at, zero, |positions, fiber| positions.parent(fiber)) {
                     Some(Parent::Listed(starts)) => {
                         let found = self.parent_by_search(tensor, level, starts, position);
                         let name = format!("{}{}_cursor", self.program.tensor(tensor).name, level - 1);
@@ -314,12 +316,12 @@ impl Lowerer<'_> {
         before
     }
 
-    /// Whether a dimension is large enough for all coordinates of another one.
+    /// True if a dimension is large enough for all coordinates of another one.
     pub(super) fn holds_coordinates(&self, (tensor, dim): (TensorId, usize), (other, from): (TensorId, usize)) -> bool {
         fits(self.checked, (tensor, dim), (other, from))
     }
 
-    /// The bound name whose coordinate of stored entries a subscript is.
+    /// The bound name that a subscript is, if it is a coordinate of a stored element.
     pub(super) fn entry_subscript(&self, node: &Node) -> Option<(VarId, TensorId)> {
         let Node::Var(var) = node else { return None };
         match self.program.expr(*self.lets.get(var)?) {
@@ -328,7 +330,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// A list that is read at coordinates of another tensor's entries costs a search for each.
+    /// Warns of a coordinate list that is searched for coordinates of another tensor's elements.
     pub(super) fn warn_of_search_at(
         &mut self,
         tensor: TensorId,
@@ -362,7 +364,7 @@ fn certain(position: ExprId) -> Located {
     Located { position, present: None, group_stop: None }
 }
 
-/// What each bound name is bound to.
+/// The definitions of all bound names.
 pub(super) fn lets(program: &Program) -> FxHashMap<VarId, program::ExprId> {
     let mut lets = FxHashMap::default();
     program.visit(&mut |stmt| {
@@ -373,7 +375,7 @@ pub(super) fn lets(program: &Program) -> FxHashMap<VarId, program::ExprId> {
     lets
 }
 
-/// The dimension of a tensor whose entries' coordinates an expression is.
+/// The dimension and tensor whose stored elements an expression is a coordinate of.
 pub(super) fn coordinate_of(
     program: &Program,
     lets: &FxHashMap<VarId, program::ExprId>,
@@ -394,9 +396,9 @@ fn fits(checked: &Checked, (tensor, dim): (TensorId, usize), (other, from): (Ten
     size(tensor, dim).zip(size(other, from)).is_some_and(|(here, there)| there <= here)
 }
 
-/// For each subscript that is a coordinate of stored entries, whether the dimension is large enough for all of
-/// them, so that a kernel does not ask again.
-pub fn roomy(program: &Program, checked: &Checked) -> Vec<bool> {
+/// For each subscript that is a coordinate of stored elements: true if the dimension is large
+/// enough for all of them, so that the kernel need not check.
+pub fn coordinates_fit(program: &Program, checked: &Checked) -> Vec<bool> {
     let lets = lets(program);
     let mut found = Vec::new();
     let mut see = |access: &Access| {

@@ -1,5 +1,7 @@
-//! Jumpers: lists that lead. Wherever all that are needed must agree, each goes straight to the greatest coordinate of
-//! the others by search; elsewhere they are steppers.
+//! Jumpers: leapfrog (galloping) intersection of coordinate lists.
+//!
+//! Where all leading lists must agree, each one seeks the greatest coordinate of the others by
+//! search. Elsewhere they are steppers.
 
 use super::Lowerer;
 use super::node::{Node, Step, map_steps};
@@ -18,6 +20,6 @@ impl Lowerer<'_> {
             }
             other => other,
         });
-        self.listed(region, steps, Advance::Search);
+        self.coiterate(region, steps, Advance::Search);
     }
 }

@@ -1,8 +1,11 @@
-//! Lookups: no structure is left along the loop, so it goes over every coordinate, and levels are asked at each.
+//! Lookups: a dense loop over every coordinate, with random access to levels without structure.
+//!
+//! In: a region in which no looplet with structure is left. Out: a `for` loop, unrolled if it is
+//! short, or no loop at all if all iterations collapse into one.
 
 use super::Lowerer;
-use super::bind::Stored;
-use super::node::{Node, Source, Step, visit_steps};
+use super::bind::BoundStorage;
+use super::node::{Node, ReadSource, Step, visit_steps};
 use super::region::{COPIES, Presence, Region};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::format::DimExpr;
@@ -10,17 +13,17 @@ use tamis_ir::kernel::{ExprId, Hint, Stmt};
 use tamis_ir::looplet::{Located, Looplet, Payload};
 use tamis_ir::program::IndexId;
 
-/// Pieces up to this length are unrolled.
+/// Chunks up to this length are unrolled.
 const SHORT: u64 = 8;
 
 impl Lowerer<'_> {
     /// A loop over every coordinate.
     pub(super) fn lookups(&mut self, region: Region, steps: Vec<Step>) {
-        if !region.point && self.repeats(region.index, &steps) {
-            return self.repeat(region, steps);
+        if !region.point && self.collapses(region.index, &steps) {
+            return self.collapse(region, steps);
         }
-        if let Some(length) = region.piece.filter(|length| *length <= SHORT && self.copies * 2 <= COPIES) {
-            return self.whole_pieces(region, length, steps);
+        if let Some(length) = region.chunk.filter(|length| *length <= SHORT && self.copies * 2 <= COPIES) {
+            return self.full_chunks(region, length, steps);
         }
         if !region.point {
             self.warn_of_dense_loop(region, &steps);
@@ -46,36 +49,38 @@ impl Lowerer<'_> {
         }
     }
 
-    /// A loop over a short piece is written for pieces of full length, whose turns are counted, and for the last one.
-    fn whole_pieces(&mut self, region: Region, length: u64, steps: Vec<Step>) {
+    /// Splits a loop over a short chunk into one for chunks of full length, which is unrolled, and
+    /// one for the remainder.
+    fn full_chunks(&mut self, region: Region, length: u64, steps: Vec<Step>) {
         let length = self.b.int(length as i64);
         let end = self.b.add(region.start, length);
-        if self.are_all_whole(region.index) {
-            return self.lookups(Region { stop: end, filled: true, piece: None, ..region }, steps);
+        if self.has_full_chunks_only(region.index) {
+            return self.lookups(Region { stop: end, filled: true, chunk: None, ..region }, steps);
         }
-        let full = self.b.call_in(Op::Eq, DType::I64, &[end, region.stop]);
+        let is_full = self.b.call_in(Op::Eq, DType::I64, &[end, region.stop]);
         let copies = self.copies;
         self.copies *= 2;
-        let mut parts = self.begin_parts();
-        let region = Region { piece: None, ..region };
+        let mut completeness = self.begin_subregions();
+        let region = Region { chunk: None, ..region };
         let then = self.in_block(|this| this.lookups(Region { stop: end, filled: true, ..region }, steps.clone()));
-        self.end_part(&mut parts);
+        self.end_subregion(&mut completeness);
         let otherwise = self.in_block(|this| this.lookups(region, steps));
-        self.end_part(&mut parts);
-        self.end_parts(parts);
+        self.end_subregion(&mut completeness);
+        self.end_subregions(completeness);
         self.copies = copies;
         if !then.is_empty() || !otherwise.is_empty() {
-            self.b.emit(Stmt::If { cond: full, then, otherwise });
+            self.b.emit(Stmt::If { cond: is_full, then, otherwise });
         }
     }
 
-    /// Whether no piece of a loop is shorter than the others: they are the blocks that a parameter is stored in, and these are whole.
-    fn are_all_whole(&self, index: IndexId) -> bool {
-        let (Some((_, length)), Some(limit)) = (self.pieces[index.index()], self.limits[index.index()]) else {
+    /// True if all chunks have full length: they are the blocks that a parameter is stored in, and
+    /// the size is a multiple.
+    fn has_full_chunks_only(&self, index: IndexId) -> bool {
+        let (Some((_, length)), Some(limit)) = (self.chunks[index.index()], self.chunk_limits[index.index()]) else {
             return false;
         };
         self.program.params.iter().any(|tensor| {
-            let Stored::Levels { format, .. } = &self.bound[tensor.index()].storage else { return false };
+            let BoundStorage::Levels { format, .. } = &self.bound[tensor.index()].storage else { return false };
             let shape = &self.checked.extents.shapes[tensor.index()];
             format.map().iter().any(|stored| match *stored {
                 DimExpr::Div(dim, by) => {
@@ -88,24 +93,24 @@ impl Lowerer<'_> {
         })
     }
 
-    /// What a program says about the loops that one of its own becomes. Whether they may run in vectors is decided when they are
-    /// done (`opt::hints`).
+    /// The hints that a program gives for a loop. `opt::vectorize_legality` decides later whether
+    /// the loop may be vectorised.
     pub(super) fn hint(&self, index: IndexId) -> Hint {
         Hint { vectorise: self.attributes[index.index()].vectorize.is_some(), unroll: false, ..Hint::default() }
     }
 
-    /// Whether a loop is to be unrolled as far as it goes.
+    /// True if a loop is to be fully unrolled.
     fn unrolls(&self, region: Region) -> bool {
         let length = self.b.distance(region.start, region.stop);
-        let wanted = self.attributes[region.index.index()].unroll.map(i64::from);
-        // Pieces are short when it is known how long they are.
-        let piece = self.pieces[region.index.index()].map(|(_, length)| length.min(SHORT) as i64);
-        length.zip(wanted.or(piece)).is_some_and(|(length, turns)| length <= turns)
+        let requested = self.attributes[region.index.index()].unroll.map(i64::from);
+        // Chunks of known length are short.
+        let chunk = self.chunks[region.index.index()].map(|(_, length)| length.min(SHORT) as i64);
+        length.zip(requested.or(chunk)).is_some_and(|(length, iterations)| length <= iterations)
     }
 
-    /// Asks levels for a coordinate.
+    /// Locates a coordinate in levels without structure.
     pub(super) fn look_up(&mut self, i: ExprId, steps: Vec<Step>) -> Vec<Step> {
-        let mut found: Vec<super::node::Access> = Vec::new();
+        let mut found: Vec<super::node::PartialAccess> = Vec::new();
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
                 && matches!(access.looplet, Some(Looplet::Lookup | Looplet::Block { .. }))
@@ -123,7 +128,7 @@ impl Lowerer<'_> {
                 steps = self.replace(steps, access.id, &Payload::Child(child), None);
                 continue;
             }
-            let Source::Tensor(tensor, subs) = &access.source else { continue };
+            let ReadSource::Tensor(tensor, subs) = &access.source else { continue };
             let tensor = *tensor;
             let i = match subs.get(access.level) {
                 Some(sub) => self.stored_coordinate(tensor, sub),

@@ -1,82 +1,90 @@
-//! Programs to kernels, one loop at a time, outermost first.
+//! Lowering: loop programs to kernels, one loop at a time, outermost first.
 //!
-//! A loop is lowered by describing every access whose next subscript is its index with a looplet, and then taking the
-//! looplets apart, the one of highest priority first (`Looplet::priority`); between steps the whole body is simplified,
-//! so that what is not stored deletes the work that depends on it. Each looplet has its file.
+//! In: a checked program and the layouts of its parameters. Out: a kernel, the buffers and sizes
+//! that it takes, and how each result is written. The kernel visits only what is stored wherever
+//! the operators permit that. Vectors, register tiles and machine code are chosen by later passes.
 //!
-//! Results and temporaries are written as `writes` plans: in storage order through `slot`s, or at computed positions, or
-//! through a `table`; `storage` makes and completes them.
+//! To lower a loop, the lowerer describes every access whose next subscript is the loop's index by
+//! a looplet. Then it takes the looplets apart, the one of highest priority first
+//! (`Looplet::priority`), and simplifies the body after each step, so that fill values delete the
+//! work that depends on them. Each looplet has its file: `stepper`, `segments`, `run`, `spike`,
+//! `sequence`, `switch`, `thunk`, `jumper`, `lookup`.
+//!
+//! `write_plan` decides how results and temporaries are written: appended in storage order
+//! (`append_slot`), stored at computed positions (`storage`), or inserted into a workspace
+//! (`scatter`).
 
-mod access;
-mod alike;
-mod along;
+mod affine_map;
+mod append_slot;
 mod assign;
+mod assumptions;
 pub mod bind;
 mod dense_loops;
 mod dilation;
 mod emit;
 pub mod entries;
-mod fibers;
-mod fixed;
+mod fiber_sets;
+mod invariant_access;
 mod jumper;
 mod lookup;
-mod neighbours;
 pub mod node;
-mod open;
-pub mod part;
-mod pieces;
+mod open_windows;
+pub mod outer_partition;
 mod prepare;
-mod promises;
+mod random_access;
 mod region;
-mod repeat;
 mod run;
+mod run_algebra;
 pub mod saturate;
 mod scatter;
+mod segments;
 pub mod sequence;
+mod shared_sparsity;
+mod shifted_reads;
 mod short_circuit;
 pub mod simplify;
-mod slot;
 mod spike;
 mod stepper;
 mod storage;
 mod switch;
 mod thunk;
-mod unordered;
-mod visits;
+mod unordered_lists;
+mod visit_counts;
 mod window;
-mod writes;
+mod write_plan;
 
-pub use alike::Alike;
-pub use bind::{Bound, ParamLayout, SizeParam, Stored};
+pub use bind::{BoundStorage, BoundTensor, ParamLayout, SizeParam};
+pub use shared_sparsity::SharedSparsity;
 pub use simplify::Policy;
-pub use writes::{Mode, Plan};
+pub use write_plan::{WriteMode, WritePlan};
 
-use node::{Source, Step};
+use node::{ReadSource, Step};
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Diagnostic, Diagnostics};
 use tamis_ir::kernel::{self, BufferId, Builder, ExprId, Kernel, Stmt};
 use tamis_ir::program::{self, Attributes, Checked, IndexId, Program, StmtId, TensorId, VarId};
 
-/// A kernel and what its parameters are.
+/// A kernel with the meaning of its parameters.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// The kernel.
     pub kernel: Kernel,
     /// Tensors of the program in the kernel.
-    pub bound: Vec<Bound>,
+    pub bound: Vec<BoundTensor>,
     /// The kernel's scalar parameters: sizes of dimensions.
     pub sizes: Vec<SizeParam>,
-    /// How each tensor that the program declares is written.
-    pub plans: Vec<Option<Plan>>,
-    /// What works, but not well.
+    /// The write plan of each tensor that the program declares.
+    pub plans: Vec<Option<WritePlan>>,
+    /// Diagnostics about programs that work, but not efficiently.
     pub warnings: Vec<Diagnostic>,
     /// For each loop as it was lowered, its accesses and their looplets, as text.
     pub looplets: Vec<String>,
-    /// Where the kernel writes how often bodies of loops ran that are not counted otherwise, by the numbers of indices; only
-    /// if that was asked for.
+    /// The buffer of visit counts, by index, of loops that no loop of the kernel counts; only if
+    /// the kernel counts visits.
     pub visits: Option<BufferId>,
-    /// How the parts become the whole, if the kernel does a part.
-    pub cut: Option<part::Cut>,
+    /// The combination of the partitions' results, if the kernel runs a partition of the outermost
+    /// loop.
+    pub partition: Option<outer_partition::OuterPartition>,
 }
 
 /// Lowers a checked program for parameters of given layouts.
@@ -86,36 +94,38 @@ pub fn lower(
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Lowered, Diagnostics> {
-    lower_with(program, checked, layouts, policy, Wish::Whole)
+    lower_with(program, checked, layouts, policy, KernelMode::Whole)
 }
 
-/// [`lower`], into a kernel that does a part of the outermost loop; see [`part`]. Of a program that can be lowered this says why it cannot
-/// be cut: `E1206`, or what a part of a loop needs and the whole does not, such as operands in order.
-pub fn lower_part(
+/// [`lower`], into a kernel that runs a partition of the outermost loop; see [`outer_partition`].
+/// Fails where [`lower`] succeeds if the loop cannot be partitioned (`E1206`), or if a partition
+/// has requirements that the whole loop does not, such as sorted operands.
+pub fn lower_partition(
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Lowered, Diagnostics> {
-    lower_with(program, checked, layouts, policy, Wish::Part)
+    lower_with(program, checked, layouts, policy, KernelMode::Partition)
 }
 
-/// What a kernel is to do.
+/// The iterations that a kernel runs, and whether it counts them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum KernelMode {
     Whole,
     Counted,
-    Part,
+    Partition,
 }
 
-/// [`lower`], into a kernel that counts how often the bodies of loops run, and whose variables know their loops.
+/// [`lower`], into a kernel that counts how often the bodies of loops run, and whose variables know
+/// their loops.
 pub fn lower_counted(
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],
     policy: Policy,
 ) -> Result<Lowered, Diagnostics> {
-    lower_with(program, checked, layouts, policy, Wish::Counted)
+    lower_with(program, checked, layouts, policy, KernelMode::Counted)
 }
 
 fn lower_with(
@@ -123,29 +133,29 @@ fn lower_with(
     checked: &Checked,
     layouts: &[ParamLayout],
     policy: Policy,
-    wish: Wish,
+    mode: KernelMode,
 ) -> Result<Lowered, Diagnostics> {
-    let planned = |alike: &[Option<Alike>]| -> Result<_, Diagnostics> {
-        let (mut lowerer, sizes) = start(program, checked, layouts, policy, alike)?;
-        if wish == Wish::Counted {
+    let plan_writes = |shared: &[Option<SharedSparsity>]| -> Result<_, Diagnostics> {
+        let (mut lowerer, sizes) = start(program, checked, layouts, policy, shared)?;
+        if mode == KernelMode::Counted {
             lowerer.count_visits();
         }
         let mut body = lowerer.prepare(&program.body);
         lowerer.classify(&mut body);
         Ok((lowerer, sizes, body))
     };
-    let (mut lowerer, mut sizes, mut body) = planned(&[])?;
-    // What has the levels of an operand is bound to its arrays, and has none of its own.
-    let alike: Vec<Option<Alike>> = lowerer.plans.iter().map(|plan| plan.as_ref()?.alike).collect();
-    if alike.iter().any(Option::is_some) {
-        (lowerer, sizes, body) = planned(&alike)?;
+    let (mut lowerer, mut sizes, mut body) = plan_writes(&[])?;
+    // A tensor that shares the levels of an operand is bound to the operand's arrays.
+    let shared: Vec<Option<SharedSparsity>> = lowerer.plans.iter().map(|plan| plan.as_ref()?.shared_sparsity).collect();
+    if shared.iter().any(Option::is_some) {
+        (lowerer, sizes, body) = plan_writes(&shared)?;
     }
-    // What cannot be stored cannot be set up, either.
+    // Tensors that cannot be stored have no storage to set up.
     if !lowerer.errors.is_empty() {
         return Err(Diagnostics(lowerer.errors));
     }
-    if wish == Wish::Part {
-        lowerer.cut_loop(&body)?;
+    if mode == KernelMode::Partition {
+        lowerer.partition_loop(&body)?;
     }
     lowerer.set_up();
     for step in simplify::root(body, policy) {
@@ -156,7 +166,7 @@ fn lower_with(
         return Err(Diagnostics(lowerer.errors));
     }
     let visits = lowerer.store_visits();
-    lowerer.promise_room();
+    lowerer.assume_spare_capacity();
     let prologue = lowerer.finish_prologue();
     let mut kernel = lowerer.b.finish();
     kernel.body.splice(0..0, prologue);
@@ -168,45 +178,45 @@ fn lower_with(
         warnings: lowerer.warnings,
         looplets: lowerer.looplets,
         visits,
-        cut: lowerer.part.map(|part| part.cut),
+        partition: lowerer.partition.map(|partition| partition.partition),
     })
 }
 
-/// How each tensor that a program declares would be written.
+/// The write plan of each tensor that a program declares.
 pub fn plans(
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],
     policy: Policy,
-) -> Result<Vec<Option<Plan>>, Diagnostics> {
+) -> Result<Vec<Option<WritePlan>>, Diagnostics> {
     let (mut lowerer, _) = start(program, checked, layouts, policy, &[])?;
     let mut body = lowerer.prepare(&program.body);
     lowerer.classify(&mut body);
     Ok(lowerer.plans)
 }
 
-/// A lowerer with all tensors bound, some of them to levels of others.
+/// A lowerer with all tensors bound; those with shared sparsity, to the levels of their operands.
 fn start<'a>(
     program: &'a Program,
     checked: &'a Checked,
     layouts: &[ParamLayout],
     policy: Policy,
-    alike: &[Option<Alike>],
+    shared: &[Option<SharedSparsity>],
 ) -> Result<(Lowerer<'a>, Vec<SizeParam>), Diagnostics> {
     let mut builder = Builder::new(program.name.clone());
-    // That, too, is part of what a kernel is.
+    // Kernels are specialised for huge sizes (`pipeline::Specialisation`).
     let huge = checked.extents.shapes.iter().flatten().any(|size| saturate::is_huge(*size));
     if huge {
         builder.set_huge();
     }
     let (bound, sizes) =
-        bind::bind(&mut builder, program, checked, layouts, alike).map_err(|d| Diagnostics(vec![d]))?;
-    promises::promise(&mut builder, program, &bound);
+        bind::bind(&mut builder, program, checked, layouts, shared).map_err(|d| Diagnostics(vec![d]))?;
+    assumptions::assume(&mut builder, program, &bound);
     let tensors = program.tensors.len();
-    // That is part of what a kernel is (`pipeline::Specialisation`).
+    // Kernels are specialised for small dimensions (`pipeline::Specialisation`).
     let all = bound.iter().zip(&checked.extents.shapes).flat_map(|(bound, shape)| bound.dims.iter().zip(shape));
-    let not_small = match sequence::has_edges(program) {
-        true => all.filter(|(_, size)| **size >= sequence::ROOMY).map(|(dim, _)| *dim).collect(),
+    let not_small = match sequence::pads(program) {
+        true => all.filter(|(_, size)| **size >= sequence::DISJOINT_PADDING).map(|(dim, _)| *dim).collect(),
         false => Vec::new(),
     };
     let lowerer = Lowerer {
@@ -216,13 +226,13 @@ fn start<'a>(
         policy,
         bound,
         plans: vec![None; tensors],
-        states: vec![storage::State::default(); tensors],
+        states: vec![storage::StorageState::default(); tensors],
         prologue: Vec::new(),
         indices: vec![None; program.indices.len()],
         bounded: vec![false; program.indices.len()],
         ranges: vec![None; program.indices.len()],
-        pieces: vec![None; program.indices.len()],
-        limits: vec![None; program.indices.len()],
+        chunks: vec![None; program.indices.len()],
+        chunk_limits: vec![None; program.indices.len()],
         not_small,
         huge,
         saturates: false,
@@ -231,7 +241,7 @@ fn start<'a>(
         masks: program::Masks::new(program),
         updated_by: prepare::updated_by(program),
         cursors: Vec::new(),
-        counted: Vec::new(),
+        counting: Vec::new(),
         vars: vec![None; program.vars.len()],
         accesses: Vec::new(),
         levels_of: FxHashMap::default(),
@@ -246,12 +256,12 @@ fn start<'a>(
         version_copies: 1,
         ends: Vec::new(),
         fiber_sets: Vec::new(),
-        run: None,
+        collapsed: None,
         depth: 0,
         copies: 1,
         looplets: Vec::new(),
         visits: None,
-        part: None,
+        partition: None,
         warnings: Vec::new(),
         warned: Vec::new(),
         sparse_along: vec![Vec::new(); program.indices.len()],
@@ -265,85 +275,86 @@ struct Lowerer<'a> {
     program: &'a Program,
     checked: &'a Checked,
     policy: Policy,
-    bound: Vec<Bound>,
-    /// How each declared tensor is written.
-    plans: Vec<Option<Plan>>,
-    /// What the kernel keeps about each of them.
-    states: Vec<storage::State>,
-    /// Variables that live as long as the kernel runs.
+    bound: Vec<BoundTensor>,
+    /// The write plan of each declared tensor.
+    plans: Vec<Option<WritePlan>>,
+    /// The state of each tensor's storage during lowering.
+    states: Vec<storage::StorageState>,
+    /// Initialisations of variables that live as long as the kernel runs.
     prologue: Vec<Stmt>,
     /// The value of each loop index, inside its loop.
     indices: Vec<Option<ExprId>>,
-    /// Loops whose bounds are written.
+    /// Loops with explicit bounds.
     bounded: Vec<bool>,
-    /// These bounds.
+    /// The explicit bounds.
     ranges: Vec<Option<(node::Node, node::Node)>>,
-    /// For each loop over one of the pieces that another index numbers, that index and the length of the pieces.
-    pieces: Vec<Option<(IndexId, u64)>>,
-    /// For each such loop, a dimension that it does not leave, if it starts in it.
-    limits: Vec<Option<(TensorId, usize)>>,
-    /// Sizes of dimensions that are not small, if that matters.
+    /// For each inner loop of a strip-mined pair: the index that counts the chunks, and the chunk
+    /// length.
+    chunks: Vec<Option<(IndexId, u64)>>,
+    /// For each such loop, a dimension whose bounds it respects, if its chunks start at 0.
+    chunk_limits: Vec<Option<(TensorId, usize)>>,
+    /// Sizes of dimensions that are not small, if the program pads.
     not_small: Vec<ExprId>,
-    /// Whether some size is so large that sums of sizes may overflow.
+    /// True if some size is so large that sums of sizes may overflow.
     huge: bool,
-    /// Whether sums that are computed are those of a check, and may overflow.
+    /// True while the arithmetic of a bounds check saturates.
     saturates: bool,
-    /// What loops say about how they are to be run.
+    /// The attributes of each loop.
     attributes: Vec<Attributes>,
-    /// What each bound name is bound to.
+    /// The value of each bound name.
     lets: FxHashMap<VarId, program::ExprId>,
-    /// What is known of comparisons.
+    /// The comparisons that are masks.
     masks: program::Masks<'a>,
-    /// The one operator that each tensor is updated by, if nothing else is written to it.
+    /// The operator of all updates of each tensor, if it is only updated, and by one operator.
     updated_by: Vec<Option<tamis_ir::algebra::Op>>,
-    /// The positions above those that loops go over.
+    /// The parent positions that move with loops over positions.
     cursors: Vec<entries::Cursor>,
-    /// Expressions that count some of the entries of a parameter.
-    counted: Vec<(TensorId, ExprId)>,
-    /// The value of each bound name, after its binding.
+    /// Expressions that count stored elements of a parameter, and so are at most its nnz.
+    counting: Vec<(TensorId, ExprId)>,
+    /// The value of each bound name, once it is emitted.
     vars: Vec<Option<node::Node>>,
-    /// What is accessed; an access has the number of its source.
-    accesses: Vec<Source>,
-    /// The level that an access stood at when a loop last went over it.
+    /// The sources of accesses, by access id.
+    accesses: Vec<ReadSource>,
+    /// The level of each access in the loop that last walked it.
     levels_of: FxHashMap<u32, usize>,
     /// The statement that is being prepared.
     stmt: StmtId,
-    /// How many conditions and partial loops are around.
+    /// The number of enclosing conditionals and partial loops.
     conditional: usize,
-    /// Conditions that hold.
+    /// Conditions that hold here.
     assumed: Vec<ExprId>,
-    /// Conditions that were required already, here or in a block around.
+    /// Conditions that a `require` in this or an enclosing block already checks.
     required: Vec<ExprId>,
-    /// Conditions under which the expression at hand is evaluated at all.
+    /// Conditions under which the current expression is evaluated at all.
     when: Vec<ExprId>,
-    /// Accesses that were resolved already, here or in a block around, with what they became.
-    resolved: Vec<(node::Access, node::Node)>,
-    /// Scalars that end loops once they are final.
-    exits: Vec<short_circuit::Exit>,
-    /// Versions of loops that are left once more scalars are final.
-    versions: Vec<short_circuit::Version>,
-    /// How many copies of this place there are because of versions of loops around.
+    /// Accesses that this or an enclosing block already resolved, with their results.
+    resolved: Vec<(node::PartialAccess, node::Node)>,
+    /// Scalars that exit loops once they are final.
+    exits: Vec<short_circuit::EarlyExit>,
+    /// Loop versions that end once more scalars are final.
+    versions: Vec<short_circuit::LoopVersion>,
+    /// The number of copies of this code because of enclosing loop versions.
     version_copies: usize,
-    /// Lists that were cut here or in a block around: the access, where the list starts, up to which coordinate it was
-    /// cut, and where that is.
+    /// Coordinate lists clipped in this or an enclosing block: access, start position, end
+    /// coordinate, end position.
     ends: Vec<(u32, ExprId, ExprId, ExprId)>,
-    /// Fibers that windows go over together.
-    fiber_sets: Vec<fibers::FiberSet>,
-    /// All turns of the loop over this index are done at once, up to a coordinate.
-    run: Option<(IndexId, ExprId)>,
-    /// How many loops are around.
+    /// The sets of fibers that windows move over together.
+    fiber_sets: Vec<fiber_sets::FiberSet>,
+    /// The loop whose iterations are collapsed into one, with its end.
+    collapsed: Option<(IndexId, ExprId)>,
+    /// The loop depth.
     depth: usize,
-    /// How many copies of this place there are because of sequences around.
+    /// The number of copies of this code because of enclosing sequences.
     copies: usize,
     looplets: Vec<String>,
-    /// How often the body of the loop over each index ran, if that is counted.
+    /// Visit counters by index, if visits are counted.
     visits: Option<Vec<Option<kernel::VarId>>>,
-    /// The part that the kernel does, if it does not do all.
-    part: Option<part::Part>,
+    /// The partition of the outermost loop that the kernel runs, if it does not run all of it.
+    partition: Option<outer_partition::PartitionedLoop>,
     warnings: Vec<Diagnostic>,
-    /// Accesses that were warned about.
+    /// Accesses that a warning has been issued for.
     warned: Vec<u32>,
-    /// The accesses whose sparsity can bound the loop over each index, while it is lowered.
+    /// The sparse accesses that can bound the loop over each index, while that loop is lowered.
     sparse_along: Vec<Vec<dense_loops::SparseAccess>>,
     errors: Vec<Diagnostic>,
 }

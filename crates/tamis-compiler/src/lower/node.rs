@@ -1,4 +1,8 @@
-//! Programs on their way to kernels: expressions whose accesses are resolved level by level.
+//! The lowerer's intermediate tree: statements and expressions whose accesses are resolved level by
+//! level.
+//!
+//! `prepare` builds it from a program; `simplify` rewrites it; `emit` turns it into kernel
+//! statements. Expressions carry the types that they compute in.
 
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{BufferId, ExprId};
@@ -8,9 +12,9 @@ use tamis_ir::program::{EntryPart, IndexId, Protocol, StmtId, TensorId, VarId};
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// Computed already.
+    /// A value of the kernel.
     Value(ExprId),
-    /// Known without looking at stored data.
+    /// A constant: known without stored data.
     Known(Value),
     /// A loop index.
     Index(IndexId),
@@ -18,84 +22,85 @@ pub enum Node {
     Var(VarId),
     /// The size of a dimension.
     Size(TensorId, usize),
-    /// An element that is not resolved yet.
-    Access(Box<Access>),
-    /// Something about the stored entries of a parameter.
-    Entry(Box<Entry>),
+    /// A read of an element, or of a mask, that is not fully resolved.
+    Access(Box<PartialAccess>),
+    /// A query about the stored elements of a parameter.
+    Entry(Box<EntryQuery>),
     /// An operator, with the type it computes in.
     Call(Op, DType, Vec<Node>),
     /// Out of bounds of a permissive access.
     Missing,
 }
 
-/// A question about stored entries.
+/// A query about stored elements.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct EntryQuery {
     /// The parameter.
     pub tensor: TensorId,
-    /// What is asked.
+    /// The queried property.
     pub what: EntryPart,
-    /// The number of the entry, or coordinates.
+    /// A position, or coordinates.
     pub at: Vec<Node>,
-    /// The number is known to be one of an entry.
+    /// The position is known to be below nnz.
     pub inside: bool,
-    /// The statement it stands in.
+    /// The statement that contains it.
     pub stmt: StmtId,
 }
 
-/// An access, resolved down to some level.
+/// A read that is resolved down to some level.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Access {
-    /// Tells accesses apart. Those that a loop leads to the same place share that of the first, as long as that loop is lowered.
+pub struct PartialAccess {
+    /// The identity of the access. Accesses that a loop moves along the same fiber in the same way
+    /// share the id of the first one while that loop is lowered.
     pub id: u32,
-    /// Its own, whatever loop is lowered.
+    /// Its own identity, in all loops.
     pub own: u32,
-    /// What is accessed.
-    pub source: Source,
+    /// The tensor or mask that is read.
+    pub source: ReadSource,
     /// The next level to resolve.
     pub level: usize,
-    /// The position below the levels that are resolved.
+    /// The position below the resolved levels.
     pub position: Option<ExprId>,
-    /// One past the last position, where it is a group of them.
+    /// One past the last position, if it is a group of positions.
     pub group_stop: Option<ExprId>,
-    /// Whether anything is stored there; certainly, if there is no condition.
+    /// The condition that the position is stored; none if it always is.
     pub present: Option<ExprId>,
-    /// The position may be looked at, whether or not anything is stored there.
+    /// The position may be loaded from even if it is not stored.
     pub safe: bool,
-    /// What is asked of the next level is a window, one end of which is known, and how many of the loops that move it are
-    /// around when that is so.
+    /// The next level is read through a window with one known end, and this many of the loops that
+    /// move it were entered when it became known.
     pub window: Option<(Edge, usize)>,
-    /// Where windows over levels further below begin, while those above are open.
-    pub fibers: Vec<Fibers>,
-    /// Where this holds, it lies outside of the tensor.
+    /// Cursors of windows over lower levels, while windows over the levels above are open.
+    pub fibers: Vec<FiberCursors>,
+    /// The condition that the access is out of bounds, so that the value is missing.
     pub missing: Option<ExprId>,
-    /// The statement it stands in.
+    /// The statement that contains it.
     pub stmt: StmtId,
     /// The structure along the loop that is being lowered.
     pub looplet: Option<Looplet>,
 }
 
-/// Several fibers that windows move over together.
+/// The cursors of several fibers that windows move over together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fibers {
+pub struct FiberCursors {
     /// The level that they belong to.
     pub level: usize,
-    /// For each of them, by the position that it lies below, one end of what the window may hold.
+    /// For each fiber, by parent position: one end of the segments that the window may meet.
     pub cursors: BufferId,
-    /// The first of the positions that they lie below.
+    /// The first parent position.
     pub first: ExprId,
-    /// It is the last position, not the first.
+    /// The cursors are the ends of windows, not their starts.
     pub mirrored: bool,
-    /// How many of the loops that move the window are around when that is so.
+    /// The number of loops that move the window and were entered when the cursors were set.
     pub loops: usize,
 }
 
-/// What an access reads.
+/// The object that an access reads.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Source {
+pub enum ReadSource {
     /// A tensor, with its subscripts in storage order.
     Tensor(TensorId, Vec<Sub>),
-    /// A comparison of an index (on the left) with something that does not depend on it.
+    /// A comparison of an index (left) with a value that does not depend on it.
     Mask(Op, IndexId, Box<Node>),
 }
 
@@ -106,34 +111,35 @@ pub struct Sub {
     pub dim: usize,
     /// The coordinate.
     pub node: Node,
-    /// Reads out of bounds are permitted.
+    /// Reads out of bounds are missing values.
     pub permissive: bool,
-    /// How the level is to be traversed, where that is written.
+    /// The traversal protocol, if the program specifies one.
     pub protocol: Option<Protocol>,
-    /// Known to be inside the dimension.
+    /// The subscript is known to be in bounds.
     pub inside: bool,
-    /// What of the coordinate the level stores.
-    pub part: Part,
+    /// The function of the coordinate that the level stores.
+    pub projection: Projection,
 }
 
-/// What a level stores of a coordinate.
+/// The function of a dimension's coordinate that a level stores.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
-    /// All of it.
+pub enum Projection {
+    /// The coordinate itself.
     Whole,
-    /// The quotient by a number.
+    /// The quotient by a constant.
     Quotient(u64),
-    /// The remainder; what is left after the piece of that length that an index numbers, if there is one.
+    /// The remainder by a constant; relative to the start of the chunk that the index counts, if
+    /// there is one.
     Remainder(u64, Option<IndexId>),
-    /// The difference to the coordinate of another dimension, counted from the least there is.
+    /// The difference to the coordinate of another dimension, counted from the least difference.
     Minus(Box<Sub>),
 }
 
 impl Sub {
     /// The expressions that it is computed from.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
-        let other = match &self.part {
-            Part::Minus(other) => Some(&other.node),
+        let other = match &self.projection {
+            Projection::Minus(other) => Some(&other.node),
             _ => None,
         };
         std::iter::once(&self.node).chain(other)
@@ -142,8 +148,8 @@ impl Sub {
     /// Rewrites the expressions that it is computed from.
     pub fn map(mut self, f: &mut dyn FnMut(Node) -> Node) -> Sub {
         self.node = self.node.map(f);
-        if let Part::Minus(other) = self.part {
-            self.part = Part::Minus(Box::new(other.map(f)));
+        if let Projection::Minus(other) = self.projection {
+            self.projection = Projection::Minus(Box::new(other.map(f)));
         }
         self
     }
@@ -152,57 +158,59 @@ impl Sub {
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Makes a tensor anew: all of it is this fill.
+    /// Declares a tensor anew; every element is this fill value.
     Declare(TensorId, Value),
-    /// Writing is over for now: the tensor is read next, or returned.
+    /// Ends writing, for now: the tensor is read next, or returned.
     Freeze(TensorId),
     /// Binds a name.
     Let(VarId, Node),
     /// A loop.
-    For(IndexId, Bounds, Vec<Step>),
+    For(IndexId, LoopBounds, Vec<Step>),
     /// A conditional.
     If(Node, Vec<Step>, Vec<Step>),
     /// Stores or updates an element, whose subscripts are in storage order.
-    Assign(Target, Option<Update>, Node),
+    Assign(WriteTarget, Option<UpdateOp>, Node),
 }
 
-/// How far a loop goes.
+/// The bounds of a loop.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Bounds {
-    /// As far as the dimensions that the index subscripts.
+pub enum LoopBounds {
+    /// The extent of the dimensions that the index subscripts.
     Inferred,
-    /// Computed.
+    /// Explicit bounds.
     Range(Node, Node),
 }
 
-/// What is written.
+/// The element that an assignment writes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Target {
+pub struct WriteTarget {
     /// The tensor.
     pub tensor: TensorId,
     /// Its subscripts, in storage order.
     pub subs: Vec<Sub>,
-    /// The element was not written before and is not written again by this statement; it holds this fill.
+    /// The first and only write of this statement to the element, which holds this fill value
+    /// before.
     pub fresh: Option<Value>,
     /// The statement.
     pub stmt: StmtId,
 }
 
-/// The operator of an update, the type it computes in, and operands after the value.
+/// The operator of an update, the type that it computes in, and operands after the value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Update {
+pub struct UpdateOp {
     /// The operator.
     pub op: Op,
     /// The type it computes in.
     pub operand: DType,
     /// Operands after the value.
     pub extra: Vec<Node>,
-    /// It is done so many times over.
+    /// The numbers of collapsed iterations: the update is applied as often as their product.
     pub times: Vec<ExprId>,
-    /// The fill value that the tensor starts with, if all its updates are by this operator of a semilattice: updating by a
-    /// value that leaves the fill value as it is changes nothing.
+    /// The fill value of the tensor, if all its updates are by this one semilattice operator: an
+    /// update by a value that the fill value absorbs changes nothing.
     pub absorbed: Option<Value>,
-    /// Whether the operator's identity leaves the old value as it is; see [`tamis_ir::program::Types::identity_keeps`].
+    /// True if the operator's identity leaves the old value unchanged; see
+    /// [`tamis_ir::program::Types::identity_keeps`].
     pub keeps: bool,
 }
 
@@ -217,11 +225,11 @@ impl Node {
             }
             Node::Access(mut access) => {
                 match &mut access.source {
-                    Source::Tensor(_, subs) => {
+                    ReadSource::Tensor(_, subs) => {
                         let given = std::mem::take(subs);
                         *subs = given.into_iter().map(|sub| sub.map(f)).collect();
                     }
-                    Source::Mask(_, _, other) => {
+                    ReadSource::Mask(_, _, other) => {
                         let node = std::mem::replace(other.as_mut(), Node::Missing);
                         **other = node.map(f);
                     }
@@ -240,8 +248,8 @@ impl Node {
             Node::Call(_, _, operands) => operands.iter().for_each(|n| n.visit(f)),
             Node::Entry(entry) => entry.at.iter().for_each(|n| n.visit(f)),
             Node::Access(access) => match &access.source {
-                Source::Tensor(_, subs) => subs.iter().flat_map(Sub::nodes).for_each(|n| n.visit(f)),
-                Source::Mask(_, _, other) => other.visit(f),
+                ReadSource::Tensor(_, subs) => subs.iter().flat_map(Sub::nodes).for_each(|n| n.visit(f)),
+                ReadSource::Mask(_, _, other) => other.visit(f),
             },
             _ => {}
         }
@@ -259,15 +267,15 @@ pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step>
             Step::Let(var, value) => Step::Let(var, value.map(f)),
             Step::For(index, bounds, body) => {
                 let bounds = match bounds {
-                    Bounds::Range(start, stop) => Bounds::Range(start.map(f), stop.map(f)),
+                    LoopBounds::Range(start, stop) => LoopBounds::Range(start.map(f), stop.map(f)),
                     whole => whole,
                 };
                 Step::For(index, bounds, map_steps(body, f))
             }
             Step::If(cond, then, otherwise) => Step::If(cond.map(f), map_steps(then, f), map_steps(otherwise, f)),
             Step::Assign(target, update, value) => {
-                let target = Target { subs: subs(target.subs, f), ..target };
-                let update = update.map(|u| Update { extra: u.extra.into_iter().map(|n| n.map(f)).collect(), ..u });
+                let target = WriteTarget { subs: subs(target.subs, f), ..target };
+                let update = update.map(|u| UpdateOp { extra: u.extra.into_iter().map(|n| n.map(f)).collect(), ..u });
                 Step::Assign(target, update, value.map(f))
             }
         })
@@ -281,7 +289,7 @@ pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
             Step::Declare(..) | Step::Freeze(_) => {}
             Step::Let(_, value) => value.visit(f),
             Step::For(_, bounds, body) => {
-                if let Bounds::Range(start, stop) = bounds {
+                if let LoopBounds::Range(start, stop) = bounds {
                     start.visit(f);
                     stop.visit(f);
                 }
@@ -302,12 +310,12 @@ pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
 }
 
 /// Visits every assignment of some steps.
-pub fn visit_targets<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Target)) {
+pub fn visit_targets<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a WriteTarget)) {
     visit_assigns(steps, &mut |target, _| f(target));
 }
 
 /// Calls `f` for every assignment, with its update.
-pub fn visit_assigns<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Target, Option<&'a Update>)) {
+pub fn visit_assigns<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a WriteTarget, Option<&'a UpdateOp>)) {
     for step in steps {
         match step {
             Step::Assign(target, update, _) => f(target, update.as_ref()),

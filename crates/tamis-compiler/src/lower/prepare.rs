@@ -1,9 +1,16 @@
-//! From programs to nodes: types are written down, subscripts put in storage order, comparisons with an index made masks.
+//! Translation of programs into the lowerer's tree: types become explicit, subscripts take storage
+//! order, comparisons become masks.
+//!
+//! In: a checked program, with bound tensors. Out: steps, with a `freeze` before each tensor that
+//! was written is read. Reads of the same element become one access.
 
 use super::Lowerer;
-use super::bind::Stored;
+use super::bind::BoundStorage;
 use super::entries::coordinate_of;
-use super::node::{Access, Bounds, Entry, Node, Part, Source, Step, Sub, Target, Update, visit_steps, visit_targets};
+use super::node::{
+    EntryQuery, LoopBounds, Node, PartialAccess, Projection, ReadSource, Step, Sub, UpdateOp, WriteTarget, visit_steps,
+    visit_targets,
+};
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::format::DimExpr;
 use tamis_ir::program::{
@@ -15,15 +22,15 @@ impl Lowerer<'_> {
         let mut steps: Vec<Step> = Vec::new();
         // Tensors of this block that were written (or declared) since they were last frozen.
         let mut open: Vec<TensorId> = Vec::new();
-        // Those that nothing was written to yet, and whether they were read nevertheless: what is read then is the fill, and the first
-        // statement that writes finds the tensor as if it had just been declared.
-        let mut blank: Vec<(TensorId, bool)> = Vec::new();
+        // Tensors without a write so far, with a flag that they were read: such a read gives the
+        // fill value, and the first statement that writes declares the tensor again.
+        let mut unwritten: Vec<(TensorId, bool)> = Vec::new();
         for stmt in block {
             let step = self.prepare_stmt(stmt);
             let mut read = Vec::new();
             visit_steps(std::slice::from_ref(&step), &mut |node| {
                 if let Node::Access(access) = node
-                    && let Source::Tensor(tensor, _) = access.source
+                    && let ReadSource::Tensor(tensor, _) = access.source
                 {
                     read.push(tensor);
                 }
@@ -32,17 +39,17 @@ impl Lowerer<'_> {
             steps.extend(freezes);
             if let Step::Declare(tensor, _) = step {
                 open.push(tensor);
-                blank.push((tensor, false));
+                unwritten.push((tensor, false));
             }
             let mut again = Vec::new();
             visit_targets(std::slice::from_ref(&step), &mut |target| {
-                let written = blank.extract_if(.., |(tensor, _)| *tensor == target.tensor);
+                let written = unwritten.extract_if(.., |(tensor, _)| *tensor == target.tensor);
                 again.extend(written.filter(|(_, was_read)| *was_read).map(|(tensor, _)| tensor));
             });
             for tensor in again {
                 steps.push(Step::Declare(tensor, self.bound[tensor.index()].fill));
             }
-            blank.iter_mut().for_each(|(tensor, was_read)| *was_read |= read.contains(tensor));
+            unwritten.iter_mut().for_each(|(tensor, was_read)| *was_read |= read.contains(tensor));
             visit_targets(std::slice::from_ref(&step), &mut |target| {
                 let declared = steps.iter().any(|s| matches!(s, Step::Declare(t, _) if *t == target.tensor));
                 if declared && !open.contains(&target.tensor) {
@@ -63,14 +70,14 @@ impl Lowerer<'_> {
             StmtKind::For { index, extent, attributes, body } => {
                 self.attributes[index.index()] = *attributes;
                 self.bounded[index.index()] = matches!(extent, Extent::Range(..));
-                self.pieces[index.index()] = self.program.piece_of(extent);
-                self.limits[index.index()] = self.limit_of(*index, extent);
+                self.chunks[index.index()] = self.program.piece_of(extent);
+                self.chunk_limits[index.index()] = self.chunk_limit(*index, extent);
                 let bounds = match extent {
-                    Extent::Infer => Bounds::Inferred,
+                    Extent::Infer => LoopBounds::Inferred,
                     Extent::Range(start, stop) => {
                         let (start, stop) = (self.node(*start), self.node(*stop));
                         self.ranges[index.index()] = Some((start.clone(), stop.clone()));
-                        Bounds::Range(start, stop)
+                        LoopBounds::Range(start, stop)
                     }
                 };
                 Step::For(*index, bounds, self.prepare(body))
@@ -87,28 +94,30 @@ impl Lowerer<'_> {
                     let keeps = self.checked.types.identity_keeps(target.tensor, operand);
                     let extra: Vec<Node> = u.extra.iter().map(|e| self.node(*e)).collect();
                     let absorbed = self.absorbed(target.tensor, u.op, operand).filter(|_| extra.is_empty());
-                    Update { op: u.op, operand, extra, times: Vec::new(), absorbed, keeps }
+                    UpdateOp { op: u.op, operand, extra, times: Vec::new(), absorbed, keeps }
                 });
-                Step::Assign(Target { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
+                Step::Assign(WriteTarget { tensor: target.tensor, subs, fresh: None, stmt: stmt.id }, update, value)
             }
         }
     }
 
-    /// The fill of a tensor that is only updated by one operator of a semilattice (`max`): taken again, it changes nothing.
+    /// The fill value of a tensor whose only updates are by one semilattice operator (`max`): it
+    /// absorbs itself.
     fn absorbed(&self, tensor: TensorId, op: Op, operand: DType) -> Option<Value> {
         let fill = self.bound[tensor.index()].fill;
         let lattice = matches!(op, Op::Min | Op::Max | Op::BitAnd | Op::BitOr);
-        // A fill that annihilates does so until something is stored, which is then different.
+        // A fill value that annihilates does so only until an element is stored, which is then
+        // different.
         let annihilates = self.annihilator(op, operand).is_some_and(|zero| fill.same_number(zero));
         let alone = self.updated_by[tensor.index()] == Some(op);
         (lattice && alone && fill.dtype() == operand && !annihilates).then_some(fill)
     }
 
-    /// The subscripts of an access as its levels store them.
+    /// The subscripts of an access, in the coordinates of its levels.
     fn subs(&mut self, access: &program::Access) -> Vec<Sub> {
         let map: Vec<DimExpr> = match &self.bound[access.tensor.index()].storage {
-            Stored::Levels { format, .. } => format.map().to_vec(),
-            Stored::Scalar { .. } => Vec::new(),
+            BoundStorage::Levels { format, .. } => format.map().to_vec(),
+            BoundStorage::Scalar { .. } => Vec::new(),
         };
         let dims = self.dim_subs(access);
         map.into_iter()
@@ -117,21 +126,22 @@ impl Lowerer<'_> {
                 DimExpr::Div(dim, by) => self.quotient(&dims[dim], by),
                 DimExpr::Mod(dim, by) => self.remainder(&dims[dim], by),
                 DimExpr::Diff(dim, other) => {
-                    Sub { part: Part::Minus(Box::new(dims[other].clone())), ..dims[dim].clone() }
+                    Sub { projection: Projection::Minus(Box::new(dims[other].clone())), ..dims[dim].clone() }
                 }
             })
             .collect()
     }
 
-    /// The dimension that a loop over a piece does not leave: pieces are numbered from 0 on, and the last one ends with it.
-    fn limit_of(&self, index: IndexId, extent: &Extent) -> Option<(TensorId, usize)> {
-        let (number, _) = self.pieces[index.index()]?;
+    /// The dimension that a loop over a chunk stays within: chunks are counted from 0, and the last
+    /// one ends with it.
+    fn chunk_limit(&self, index: IndexId, extent: &Extent) -> Option<(TensorId, usize)> {
+        let (chunk, _) = self.chunks[index.index()]?;
         let Extent::Range(_, stop) = extent else { return None };
         let mut counted = false;
         self.program.visit(&mut |stmt| {
             if let StmtKind::For { index, extent: Extent::Range(start, _), .. } = &stmt.kind {
                 let zero = matches!(self.program.expr(*start), Expr::Literal(Value::I64(0)));
-                counted |= *index == number && zero;
+                counted |= *index == chunk && zero;
             }
         });
         let Expr::Call(Op::Min, operands) = self.program.expr(*stop) else { return None };
@@ -142,34 +152,35 @@ impl Lowerer<'_> {
         size.filter(|_| counted)
     }
 
-    /// Which of the pieces that a loop is cut into a subscript lies in, if they are as long as a level's.
-    fn piece_of(&self, sub: &Sub, by: u64) -> Option<IndexId> {
+    /// The index that counts the chunks in which a subscript lies, if chunks are as long as a
+    /// level's blocks.
+    fn chunk_of(&self, sub: &Sub, by: u64) -> Option<IndexId> {
         let Node::Index(index) = sub.node else { return None };
-        let (number, length) = self.pieces[index.index()]?;
-        (sub.part == Part::Whole && length == by).then_some(number)
+        let (chunk, length) = self.chunks[index.index()]?;
+        (sub.projection == Projection::Whole && length == by).then_some(chunk)
     }
 
     fn quotient(&self, sub: &Sub, by: u64) -> Sub {
-        let node = match self.piece_of(sub, by) {
-            // The first coordinate of the piece has the same quotient.
-            Some(number) => {
+        let node = match self.chunk_of(sub, by) {
+            // The first coordinate of the chunk has the same quotient.
+            Some(chunk) => {
                 let by = Node::Known(Value::I64(by as i64));
-                Node::Call(Op::Mul, DType::I64, vec![Node::Index(number), by])
+                Node::Call(Op::Mul, DType::I64, vec![Node::Index(chunk), by])
             }
             None => sub.node.clone(),
         };
-        Sub { node, part: Part::Quotient(by), ..sub.clone() }
+        Sub { node, projection: Projection::Quotient(by), ..sub.clone() }
     }
 
     fn remainder(&self, sub: &Sub, by: u64) -> Sub {
-        Sub { part: Part::Remainder(by, self.piece_of(sub, by)), ..sub.clone() }
+        Sub { projection: Projection::Remainder(by, self.chunk_of(sub, by)), ..sub.clone() }
     }
 
-    /// Which dimension each level stores, if each stores one.
+    /// The dimension of each level, if each level stores one.
     pub(super) fn order(&self, tensor: TensorId) -> Vec<usize> {
         let bound = &self.bound[tensor.index()];
         match &bound.storage {
-            Stored::Levels { format, .. } => format.dim_order().unwrap_or_default(),
+            BoundStorage::Levels { format, .. } => format.dim_order().unwrap_or_default(),
             _ => (0..bound.dims.len()).collect(),
         }
     }
@@ -184,7 +195,7 @@ impl Lowerer<'_> {
                 let inside = match self.program.expr(subscript.expr) {
                     _ if proven => true,
                     Expr::Index(index) => {
-                        let limit = self.limits[index.index()];
+                        let limit = self.chunk_limits[index.index()];
                         let limited = limit.is_some_and(|of| self.checked.is_one_size(of, (access.tensor, dim)));
                         !subscript.permissive && (limited || !self.bounded[index.index()])
                     }
@@ -198,20 +209,20 @@ impl Lowerer<'_> {
                     permissive: subscript.permissive,
                     protocol: subscript.protocol,
                     inside,
-                    part: Part::Whole,
+                    projection: Projection::Whole,
                 }
             })
             .collect()
     }
 
-    fn access(&mut self, source: Source) -> Node {
+    fn access(&mut self, source: ReadSource) -> Node {
         // Reads of the same element are one access.
         let known = self.accesses.iter().position(|other| *other == source);
         let id = known.unwrap_or_else(|| {
             self.accesses.push(source.clone());
             self.accesses.len() - 1
         });
-        Node::Access(Box::new(Access {
+        Node::Access(Box::new(PartialAccess {
             id: id as u32,
             own: id as u32,
             source,
@@ -235,7 +246,7 @@ impl Lowerer<'_> {
             Expr::Index(index) => Node::Index(*index),
             Expr::Var(var) => Node::Var(*var),
             Expr::Size(tensor, dim) => Node::Size(*tensor, *dim),
-            Expr::Entry(entry) => Node::Entry(Box::new(Entry {
+            Expr::Entry(entry) => Node::Entry(Box::new(EntryQuery {
                 tensor: entry.tensor,
                 what: entry.what,
                 at: entry.at.iter().map(|e| self.node(*e)).collect(),
@@ -244,7 +255,7 @@ impl Lowerer<'_> {
             })),
             Expr::Read(read) => {
                 let subs = self.subs(read);
-                self.access(Source::Tensor(read.tensor, subs))
+                self.access(ReadSource::Tensor(read.tensor, subs))
             }
             Expr::Call(op, operands) => {
                 if let Some(comparison) = self.masks.comparison(id) {
@@ -265,26 +276,26 @@ impl Lowerer<'_> {
         Node::Call(op, DType::Bool, vec![self.as_mask(a), self.as_mask(b)])
     }
 
-    /// A comparison of an index with what is known before its loop: where it holds is known along the index.
+    /// A comparison of an index with a value that is known before its loop: a mask along the index.
     fn as_mask(&mut self, mask: &Mask) -> Node {
         let Mask { op, index, divisor, bound } = mask;
         let divided = |bound: Node| call(Op::FloorDiv, bound, int(*divisor));
         let bound = match (op, divisor) {
             (_, 1) => linear(bound),
-            // Multiples that are below, or at least, are counted up; the others down.
+            // Quotients of `<` and `>=` are rounded up, others down.
             (Op::Lt | Op::Ge, _) => {
                 divided(linear(&Linear { constant: bound.constant.saturating_add(divisor - 1), ..bound.clone() }))
             }
             (Op::Eq | Op::Ne, _) => {
                 let rest = call(Op::Mod, linear(bound), int(*divisor));
                 let divides = Node::Call(Op::Eq, DType::I64, vec![rest, int(0)]);
-                // Loops without written bounds do not go below 0.
+                // Loops without explicit bounds do not go below 0.
                 let nowhere = if self.bounded[index.index()] { -(1 << 62) } else { -1 };
                 Node::Call(Op::Select, DType::I64, vec![divides, divided(linear(bound)), int(nowhere)])
             }
             _ => divided(linear(bound)),
         };
-        self.access(Source::Mask(*op, *index, Box::new(bound)))
+        self.access(ReadSource::Mask(*op, *index, Box::new(bound)))
     }
 }
 
@@ -296,7 +307,7 @@ fn call(op: Op, a: Node, b: Node) -> Node {
     Node::Call(op, DType::I64, vec![a, b])
 }
 
-/// For each tensor, the operator of all its updates, if it is only updated, and by one.
+/// For each tensor, the operator of all its updates, if it is only updated, and by one operator.
 pub(super) fn updated_by(program: &program::Program) -> Vec<Option<Op>> {
     let mut found: Vec<Option<Option<Op>>> = vec![None; program.tensors.len()];
     program.visit(&mut |stmt| {
@@ -309,7 +320,7 @@ pub(super) fn updated_by(program: &program::Program) -> Vec<Option<Op>> {
     found.into_iter().map(Option::flatten).collect()
 }
 
-/// A sum as people write it: `2*i - j + 3`.
+/// An affine sum in conventional notation: `2*i - j + 3`.
 fn linear(sum: &Linear) -> Node {
     let multiple = |atom: &Atom, coefficient: i64| {
         let atom = match atom {

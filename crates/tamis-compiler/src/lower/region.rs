@@ -1,14 +1,18 @@
-//! Lowering a loop over a region: looplets are taken apart until none is left, then the loop is emitted.
+//! Loops over regions: the lowerer takes the looplets of a region apart, by priority, until none is
+//! left, and emits the loop.
+//!
+//! In: the steps of a loop body and a range of its index. Out: kernel statements for that range.
+//! Subregions share the loop's index, and their bodies are simplified separately.
 
 use super::Lowerer;
 use super::assign::declared;
-use super::bind::{Stored, is_grouped};
-use super::node::{Access, Node, Source, Step, map_steps, visit_steps};
+use super::bind::{BoundStorage, is_grouped};
+use super::node::{Node, PartialAccess, ReadSource, Step, map_steps, visit_steps};
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::kernel::{ExprId, Stmt};
-use tamis_ir::looplet::{Fiber, Located, Looplet, Payload, Phase, Pieces, Spike};
+use tamis_ir::looplet::{Fiber, Located, Looplet, Payload, Phase, Segments, Spike};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 use tamis_tensor::levels::{LEVELS, LevelType, level_type};
 
@@ -18,36 +22,36 @@ pub(super) struct Region {
     pub(super) index: IndexId,
     pub(super) start: ExprId,
     pub(super) stop: ExprId,
-    /// The region is the whole of every dimension that the index subscripts.
+    /// The region covers every dimension that the index subscripts.
     pub(super) whole: bool,
-    /// It is a single coordinate.
+    /// The region is a single coordinate.
     pub(super) point: bool,
-    /// There is a coordinate in it.
+    /// The region is not empty.
     pub(super) filled: bool,
-    /// Together with the other parts that the loop was cut into, it is the whole.
+    /// The subregions of the loop cover the whole loop together.
     pub(super) shared: bool,
-    /// It has a few coordinates at most, so that what it costs is its text.
+    /// The region has few coordinates, so code size matters more than speed.
     pub(super) short: bool,
-    /// It is one of the pieces that a loop is cut into, of this length unless it is the last.
-    pub(super) piece: Option<u64>,
-    /// The loop may still be specialised again where reductions are final.
+    /// The region is a chunk of a strip-mined loop, of this length unless it is the last chunk.
+    pub(super) chunk: Option<u64>,
+    /// The loop may still be specialised where reductions are final.
     pub(super) unversioned: bool,
 }
 
 impl Region {
-    /// What the parts of a region have in common that pieces cut it into.
-    pub(super) fn part(self) -> Region {
-        Region { whole: false, point: false, filled: true, shared: false, piece: None, ..self }
+    /// The common properties of subregions between the ends of segments.
+    pub(super) fn subregion(self) -> Region {
+        Region { whole: false, point: false, filled: true, shared: false, chunk: None, ..self }
     }
 }
 
-/// Whether a stepper's current coordinate is the loop's.
+/// The presence of a cursor's element at the loop's coordinate.
 #[derive(Clone, Copy)]
 pub(super) struct Presence {
-    /// Certainly, if there is no condition.
+    /// The condition that it is present; none if it always is.
     pub(super) cond: Option<ExprId>,
     pub(super) group_stop: Option<ExprId>,
-    /// The position may be looked at in any case.
+    /// The position may be loaded from in any case.
     pub(super) safe: bool,
 }
 
@@ -58,22 +62,22 @@ impl Lowerer<'_> {
         let mut body = body;
         self.check_before(index, start, stop, &mut body);
         let written = self.begin_fibers(index, &body);
-        let known = self.known_before(index, &body);
+        let known = self.invariant_accesses(index, &body);
         if known.checked || self.must_run(index, &body) {
-            self.if_any_turn(start, stop, |this| {
-                let body = this.lead_known(index, body, &known);
-                this.lower_turns(index, (start, stop), whole, true, body);
+            self.if_any_iteration(start, stop, |this| {
+                let body = this.resolve_invariant(index, body, &known);
+                this.lower_iterations(index, (start, stop), whole, true, body);
             });
         } else {
-            let body = self.lead_known(index, body, &known);
-            self.lower_turns(index, (start, stop), whole, false, body);
+            let body = self.resolve_invariant(index, body, &known);
+            self.lower_iterations(index, (start, stop), whole, false, body);
         }
         self.end_fibers(index, &written);
         self.own_variables(index, variables);
     }
 
-    /// The turns of a loop, of which there is one at least if it is `filled`.
-    fn lower_turns(
+    /// Emits the iterations of a loop; `filled`: there is at least one.
+    fn lower_iterations(
         &mut self,
         index: IndexId,
         (start, stop): (ExprId, ExprId),
@@ -82,62 +86,64 @@ impl Lowerer<'_> {
         body: Vec<Step>,
     ) {
         let cursors = self.begin_cursors(index, start, &body);
-        // What is declared inside does not exist yet.
+        // Tensors that the body declares do not exist yet.
         let inner = declared(&body);
-        let alike = self.alike_outside(&body, index);
-        let mut known: Vec<(Access, bool)> = Vec::new();
+        let fill_outside = self.outside_is_fill(&body, index);
+        let mut known: Vec<(PartialAccess, bool)> = Vec::new();
         let body = map_steps(body, &mut |node| match node {
-            Node::Access(access) if matches!(&access.source, Source::Tensor(t, _) if inner.contains(t)) => {
+            Node::Access(access) if matches!(&access.source, ReadSource::Tensor(t, _) if inner.contains(t)) => {
                 Node::Access(access)
             }
             Node::Access(access) => {
-                let alike = alike.contains(&access.id);
-                Node::Access(Box::new(self.unfurl_once(*access, index, (start, stop), alike, &mut known)))
+                let fill_outside = fill_outside.contains(&access.id);
+                Node::Access(Box::new(self.unfurl_once(*access, index, (start, stop), fill_outside, &mut known)))
             }
             other => other,
         });
         self.warn_of_open_windows(&body, index);
-        let body = self.limit(body);
-        self.describe(index, &body);
+        let body = self.limit_copies(body);
+        self.report_looplets(index, &body);
         let sparse = self.sparse_accesses(index, &body);
         let around = std::mem::replace(&mut self.sparse_along[index.index()], sparse);
         self.depth += 1;
-        let piece = self.pieces[index.index()].map(|(_, length)| length);
-        let shared = whole || self.turns_of_part(index).is_some();
+        let chunk = self.chunks[index.index()].map(|(_, length)| length);
+        let shared = whole || self.partition_range(index).is_some();
         let (point, short, unversioned) = (false, false, true);
-        self.region(Region { index, start, stop, whole, point, filled, shared, short, piece, unversioned }, body);
+        self.region(Region { index, start, stop, whole, point, filled, shared, short, chunk, unversioned }, body);
         self.depth -= 1;
         self.sparse_along[index.index()] = around;
         self.cursors.truncate(cursors);
     }
 
-    /// Every part of a sequence has its own copy of the body; beyond a limit, structure is looked up instead.
-    fn limit(&mut self, body: Vec<Step>) -> Vec<Step> {
+    /// Limits the copies of a body, one for each phase of its sequences: beyond the limit, accesses
+    /// lose their structure and are looked up.
+    fn limit_copies(&mut self, body: Vec<Step>) -> Vec<Step> {
         let mut found: Vec<(u32, bool, Looplet)> = Vec::new();
         visit_steps(&body, &mut |node| {
             if let Node::Access(access) = node
                 && let Some(looplet) = &access.looplet
                 && found.iter().all(|(id, ..)| *id != access.id)
             {
-                found.push((access.id, matches!(access.source, Source::Mask(..)), looplet.clone()));
+                found.push((access.id, matches!(access.source, ReadSource::Mask(..)), looplet.clone()));
             }
         });
-        // Without its structure, a tensor costs every coordinate of the loop, and a mask one comparison for each.
+        // Without its structure, a tensor costs every coordinate of the loop, but a mask only a
+        // comparison for each.
         found.sort_by_key(|(_, is_mask, _)| *is_mask);
         let mut copies = self.copies;
         let mut flat: Vec<u32> = Vec::new();
         for (id, _, looplet) in found {
-            match copies * self.parts(&body, id, &looplet) {
+            match copies * self.subregion_count(&body, id, &looplet) {
                 more if more <= COPIES => copies = more,
                 _ => flat.push(id),
             }
         }
         map_steps(body, &mut |node| match node {
             Node::Access(mut access) if flat.contains(&access.id) => {
-                // What may lie outside is looked up with care.
+                // A looked-up access must be in bounds.
                 let inside = match &access.source {
-                    Source::Tensor(_, subs) => subs.get(access.level).is_some_and(|sub| sub.inside),
-                    Source::Mask(..) => false,
+                    ReadSource::Tensor(_, subs) => subs.get(access.level).is_some_and(|sub| sub.inside),
+                    ReadSource::Mask(..) => false,
                 };
                 let window = access.looplet.as_ref().is_some_and(Looplet::is_window);
                 access.looplet = (inside && !window).then_some(Looplet::Lookup);
@@ -148,17 +154,18 @@ impl Lowerer<'_> {
         })
     }
 
-    /// How many parts a looplet cuts a loop into that have anything to do.
-    fn parts(&mut self, steps: &[Step], id: u32, looplet: &Looplet) -> usize {
+    /// The number of subregions with work that a looplet splits a loop into.
+    fn subregion_count(&mut self, steps: &[Step], id: u32, looplet: &Looplet) -> usize {
         match looplet {
-            Looplet::Thunk { body, .. } => self.parts(steps, id, body),
-            Looplet::Switch { then, .. } => self.parts(steps, id, then),
+            Looplet::Thunk { body, .. } => self.subregion_count(steps, id, body),
+            Looplet::Switch { then, .. } => self.subregion_count(steps, id, then),
             Looplet::Sequence { phases, .. } => {
-                let parts: usize = phases.iter().map(|phase| self.parts(steps, id, &phase.body)).sum();
-                parts.max(1)
+                let subregion_count: usize =
+                    phases.iter().map(|phase| self.subregion_count(steps, id, &phase.body)).sum();
+                subregion_count.max(1)
             }
             Looplet::Spike(_) => 2,
-            Looplet::Pieces(pieces) if pieces.splits() => 3,
+            Looplet::Segments(segments) if segments.splits() => 3,
             Looplet::Run(payload) => {
                 let rest = self.replace(steps.to_vec(), id, payload, None);
                 usize::from(!simplify::steps(rest, self.policy).is_empty())
@@ -167,8 +174,8 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Writes down what is lowered, for people.
-    fn describe(&mut self, index: IndexId, body: &[Step]) {
+    /// Appends the looplets of a loop to the `looplets` report.
+    fn report_looplets(&mut self, index: IndexId, body: &[Step]) {
         let pad = "    ".repeat(self.depth);
         let mut text = format!("{pad}for {}", self.program.indices[index.index()]);
         let mut seen = Vec::new();
@@ -179,10 +186,10 @@ impl Lowerer<'_> {
             {
                 seen.push(access.id);
                 let what = match &access.source {
-                    Source::Tensor(tensor, _) => {
+                    ReadSource::Tensor(tensor, _) => {
                         format!("{} level {}", self.program.tensor(*tensor).name, access.level)
                     }
-                    Source::Mask(op, ..) => format!("mask {}", op.info().name),
+                    ReadSource::Mask(op, ..) => format!("mask {}", op.info().name),
                 };
                 text += &format!("\n{pad}    {what}: {}", looplet.show(self.b.kernel()));
             }
@@ -190,29 +197,37 @@ impl Lowerer<'_> {
         self.looplets.push(text);
     }
 
-    /// Describes an access whose next subscript is the loop's index. Where another one goes along the same fiber in the same way,
-    /// they go together: what they differ in comes below.
+    /// Describes an access whose next subscript is the loop's index. Accesses that move along the
+    /// same fiber in the same way share one looplet and one id; they differ in inner levels only.
     fn unfurl_once(
         &mut self,
-        access: Access,
+        access: PartialAccess,
         index: IndexId,
         extent: (ExprId, ExprId),
-        alike: bool,
-        known: &mut Vec<(Access, bool)>,
-    ) -> Access {
-        if let Some((other, _)) = known.iter().find(|(other, same)| *same == alike && is_together(&access, other)) {
-            return Access { id: other.id, looplet: other.looplet.clone(), ..access };
+        fill_outside: bool,
+        known: &mut Vec<(PartialAccess, bool)>,
+    ) -> PartialAccess {
+        if let Some((other, _)) =
+            known.iter().find(|(other, same)| *same == fill_outside && moves_together(&access, other))
+        {
+            return PartialAccess { id: other.id, looplet: other.looplet.clone(), ..access };
         }
-        let access = self.unfurl_access(access, index, extent, alike);
+        let access = self.unfurl_access(access, index, extent, fill_outside);
         if access.looplet.is_some() {
-            known.push((access.clone(), alike));
+            known.push((access.clone(), fill_outside));
         }
         access
     }
 
-    fn unfurl_access(&mut self, mut access: Access, index: IndexId, extent: (ExprId, ExprId), alike: bool) -> Access {
+    fn unfurl_access(
+        &mut self,
+        mut access: PartialAccess,
+        index: IndexId,
+        extent: (ExprId, ExprId),
+        fill_outside: bool,
+    ) -> PartialAccess {
         match access.source.clone() {
-            Source::Mask(op, on, other) if on == index => {
+            ReadSource::Mask(op, on, other) if on == index => {
                 let mut depends = false;
                 other.visit(&mut |n| depends |= matches!(n, Node::Index(i) if self.indices[i.index()].is_none()));
                 if !depends {
@@ -220,10 +235,10 @@ impl Lowerer<'_> {
                     access.looplet = Some(self.mask(op, bound));
                 }
             }
-            Source::Tensor(tensor, _) => {
-                if let Stored::Levels { .. } = self.bound[tensor.index()].storage {
-                    let looplet = self.unfurl_along(&access, index, extent, alike);
-                    access.looplet = looplet.or_else(|| self.unfurl_fibers(&access, index, alike));
+            ReadSource::Tensor(tensor, _) => {
+                if let BoundStorage::Levels { .. } = self.bound[tensor.index()].storage {
+                    let looplet = self.unfurl_affine(&access, index, extent, fill_outside);
+                    access.looplet = looplet.or_else(|| self.unfurl_fiber_set(&access, index, fill_outside));
                 }
             }
             _ => {}
@@ -231,14 +246,19 @@ impl Lowerer<'_> {
         access
     }
 
-    pub(super) fn unfurl(&mut self, tensor: TensorId, access: &Access, protocol: Option<Protocol>) -> Option<Looplet> {
+    pub(super) fn unfurl(
+        &mut self,
+        tensor: TensorId,
+        access: &PartialAccess,
+        protocol: Option<Protocol>,
+    ) -> Option<Looplet> {
         if protocol == Some(Protocol::Follow) {
             return Some(Looplet::Lookup);
         }
         let position = access.position.unwrap_or(self.b.int(0));
         let at = Located { position, present: access.present, group_stop: access.group_stop };
         let zero = self.b.int(0);
-        let lead = |looplet| if protocol == Some(Protocol::Gallop) { leading(looplet) } else { looplet };
+        let lead = |looplet| if protocol == Some(Protocol::Gallop) { as_leading(looplet) } else { looplet };
         if protocol == Some(Protocol::Gallop) {
             self.check_gallop(tensor, access);
         }
@@ -254,8 +274,8 @@ impl Lowerer<'_> {
         }
     }
 
-    /// A level that cannot be galloped over is a mistake, with those that can be for help.
-    fn check_gallop(&mut self, tensor: TensorId, access: &Access) {
+    /// Reports a level that does not support galloping, and suggests those that do.
+    fn check_gallop(&mut self, tensor: TensorId, access: &PartialAccess) {
         let Some(row) = self.row(tensor, access.level).filter(|row| !row.capabilities.gallop) else { return };
         let able = LEVELS.iter().filter(|row| row.capabilities.gallop);
         let able: Vec<String> = able.map(|row| format!("`{}`", row.kind.name())).collect();
@@ -273,16 +293,18 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Asks a level about one of its fibers.
+    /// Queries a level about one of its fibers.
     pub(super) fn fiber<T>(
         &mut self,
         tensor: TensorId,
         level: usize,
         at: Located,
         index: ExprId,
-        ask: impl FnOnce(&LevelType, &mut Fiber) -> T,
+        query: impl FnOnce(&LevelType, &mut Fiber) -> T,
     ) -> Option<T> {
-        let Stored::Levels { format, arrays, .. } = self.bound[tensor.index()].storage.clone() else { return None };
+        let BoundStorage::Levels { format, arrays, .. } = self.bound[tensor.index()].storage.clone() else {
+            return None;
+        };
         let extent = *self.bound[tensor.index()].extents.get(level)?;
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let row = level_type(format.levels()[level].kind).ok()?;
@@ -297,10 +319,10 @@ impl Lowerer<'_> {
             name: &name,
             builder: &mut self.b,
         };
-        Some(ask(row, &mut fiber))
+        Some(query(row, &mut fiber))
     }
 
-    /// Where `index op bound` holds, as a sequence of runs.
+    /// The looplet of a mask: a sequence of runs where `index op bound` holds or not.
     fn mask(&mut self, op: Op, bound: ExprId) -> Looplet {
         let one = self.b.int(1);
         let after = self.b.add(bound, one);
@@ -331,7 +353,7 @@ impl Lowerer<'_> {
         if steps.is_empty() {
             return;
         }
-        let mut first: Option<&Access> = None;
+        let mut first: Option<&PartialAccess> = None;
         visit_steps(&steps, &mut |node| {
             if let Node::Access(access) = node
                 && let Some(looplet) = &access.looplet
@@ -341,7 +363,7 @@ impl Lowerer<'_> {
             }
         });
         let first = first.cloned();
-        // What looplets need is set up once, for all versions of the loop.
+        // Preambles and switches precede all versions of the loop.
         let set_up = first.as_ref().and_then(|access| access.looplet.as_ref());
         if region.unversioned && !matches!(set_up, Some(Looplet::Switch { .. } | Looplet::Thunk { .. })) {
             return self.short_circuit(Region { unversioned: false, ..region }, steps);
@@ -357,14 +379,14 @@ impl Lowerer<'_> {
             Looplet::Spike(spike) => self.spike(region, steps, id, spike),
             Looplet::Jumper(_) => self.jumpers(region, steps),
             Looplet::Fibers { level, window, mirrored } => self.fibers(region, steps, id, level, window, mirrored),
-            Looplet::Pieces(_) => self.pieces(region, steps),
+            Looplet::Segments(_) => self.segments(region, steps),
             Looplet::Stepper(_) => self.steppers(region, steps),
             Looplet::Block { .. } | Looplet::Lookup => self.lookups(region, steps),
         }
     }
 
-    /// Statements at one coordinate, in a block of their own: whatever is computed from the coordinate is looked up, and
-    /// what the coordinate fixes is written.
+    /// Lowers statements at one coordinate, in a new block: levels without structure locate the
+    /// coordinate, and append slots open and close.
     pub(super) fn at(&mut self, index: IndexId, i: ExprId, steps: Vec<Step>) -> Vec<Stmt> {
         let before = self.indices[index.index()].replace(i);
         let mut guarded = false;
@@ -376,7 +398,7 @@ impl Lowerer<'_> {
                 let steps = this.look_up(i, steps);
                 this.steps(steps);
                 this.close_slots(opened);
-                this.leave_version(index, i, &watched);
+                this.break_version(index, i, &watched);
             };
             match some {
                 Some(cond) => {
@@ -409,12 +431,12 @@ impl Lowerer<'_> {
             match (payload, &access.source) {
                 (Payload::Truth(value), _) => Node::Known(Value::Bool(*value)),
                 (Payload::Missing, _) => Node::Missing,
-                // It is found, and checked, where it is read.
+                // It is located and checked at each coordinate.
                 (Payload::Outside, _) => {
                     access.id = access.own;
                     Node::Access(access)
                 }
-                (Payload::Fill, Source::Tensor(tensor, subs)) => {
+                (Payload::Fill, ReadSource::Tensor(tensor, subs)) => {
                     self.absent(*tensor, subs.get(access.level + 1..).unwrap_or_default())
                 }
                 (Payload::Child(position), _) => {
@@ -436,9 +458,9 @@ impl Lowerer<'_> {
                 (Payload::Window(edge), _) => {
                     access.id = access.own;
                     access.window = edge.map(|edge| (edge, self.entered(&access) + 1));
-                    // All of the window was found to lie inside, unless that does not matter.
+                    // The whole window was found to be in bounds, unless that does not matter.
                     let level = access.level;
-                    if let Source::Tensor(_, subs) = &mut access.source
+                    if let ReadSource::Tensor(_, subs) = &mut access.source
                         && let Some(sub) = subs.get_mut(level)
                     {
                         sub.inside |= !sub.permissive;
@@ -446,12 +468,12 @@ impl Lowerer<'_> {
                     access.present = self.both(access.present, present.and_then(|presence| presence.cond));
                     Node::Access(access)
                 }
-                (Payload::Fill, Source::Mask(..)) => Node::Access(access),
+                (Payload::Fill, ReadSource::Mask(..)) => Node::Access(access),
             }
         })
     }
 
-    /// Both conditions, as far as there are any.
+    /// The conjunction of both conditions, if they exist.
     pub(super) fn both(&mut self, a: Option<ExprId>, b: Option<ExprId>) -> Option<ExprId> {
         match (a, b) {
             (Some(a), Some(b)) => Some(self.b.call_in(Op::And, DType::Bool, &[a, b])),
@@ -459,7 +481,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// An access holds something only where a condition holds.
+    /// Restricts the presence of an access by a condition.
     pub(super) fn guard(&mut self, steps: Vec<Step>, id: u32, cond: ExprId) -> Vec<Step> {
         map_steps(steps, &mut |node| match node {
             Node::Access(mut access) if access.id == id => {
@@ -474,7 +496,7 @@ impl Lowerer<'_> {
         })
     }
 
-    /// What an access holds along the loop is described anew.
+    /// Replaces the looplet of an access.
     pub(super) fn set_looplet(&self, steps: Vec<Step>, id: u32, looplet: &Looplet) -> Vec<Step> {
         map_steps(steps, &mut |node| match node {
             Node::Access(mut access) if access.id == id => {
@@ -485,12 +507,12 @@ impl Lowerer<'_> {
         })
     }
 
-    /// Whether nothing is left of statements where these accesses hold their fills.
+    /// True if nothing is left of statements where these accesses hold their fill values.
     pub(super) fn idle_without(&mut self, steps: &[Step], ids: &[u32]) -> bool {
         self.without(steps, ids).is_empty()
     }
 
-    /// What is left of statements where these accesses hold their fills.
+    /// The statements where these accesses hold their fill values, simplified.
     pub(super) fn without(&mut self, steps: &[Step], ids: &[u32]) -> Vec<Step> {
         let mut rest = steps.to_vec();
         for id in ids {
@@ -500,8 +522,9 @@ impl Lowerer<'_> {
     }
 }
 
-/// Whether an access is at the same fiber as another one that a loop was found to go along, and goes along it by the same subscripts.
-fn is_together(a: &Access, b: &Access) -> bool {
+/// True if an access is at the same fiber as another one, and moves along it by the same
+/// subscripts.
+fn moves_together(a: &PartialAccess, b: &PartialAccess) -> bool {
     let same_fiber = a.level == b.level
         && a.position == b.position
         && a.group_stop == b.group_stop
@@ -511,8 +534,8 @@ fn is_together(a: &Access, b: &Access) -> bool {
         && a.window == b.window
         && a.fibers == b.fibers;
     match (&a.source, &b.source) {
-        (Source::Tensor(t, ours), Source::Tensor(other, theirs)) => {
-            // Along fibers of a level further below, windows over those between have to be the same, too.
+        (ReadSource::Tensor(t, ours), ReadSource::Tensor(other, theirs)) => {
+            // For fiber sets, windows over the levels between must be the same, too.
             let last = match &b.looplet {
                 Some(Looplet::Fibers { level, .. }) => *level,
                 _ => b.level,
@@ -523,15 +546,15 @@ fn is_together(a: &Access, b: &Access) -> bool {
     }
 }
 
-/// How many copies of a body there may be because of sequences around and in it.
+/// The maximum number of copies of a body because of sequences around and in it.
 pub(super) const COPIES: usize = 32;
 
-/// The same list, leading.
-fn leading(looplet: Looplet) -> Looplet {
+/// The same structure, as a leading one (galloping).
+fn as_leading(looplet: Looplet) -> Looplet {
     match looplet {
         Looplet::Stepper(stepper) => Looplet::Jumper(stepper),
-        Looplet::Pieces(pieces) => Looplet::Pieces(Pieces { leads: true, ..pieces }),
-        Looplet::Thunk { preamble, body } => Looplet::Thunk { preamble, body: Box::new(leading(*body)) },
+        Looplet::Segments(segments) => Looplet::Segments(Segments { leads: true, ..segments }),
+        Looplet::Thunk { preamble, body } => Looplet::Thunk { preamble, body: Box::new(as_leading(*body)) },
         other => other,
     }
 }

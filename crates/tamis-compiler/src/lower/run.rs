@@ -1,4 +1,5 @@
-//! Runs: every coordinate holds the same, so the access is known before the loop.
+//! Runs: all coordinates of the region hold the same payload, so the access is resolved before the
+//! loop.
 
 use super::Lowerer;
 use super::node::Step;

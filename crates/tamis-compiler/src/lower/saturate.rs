@@ -1,41 +1,42 @@
-//! Saturating arithmetic of subscripts: where a bounds check computes a subscript that leaves the integers, the subscript leaves its
-//! dimension, too.
+//! Saturating arithmetic for bounds checks: a subscript that overflows is out of bounds, too.
 //!
-//! Sizes and indices are assumed to be at most `LARGEST_SIZE`, unless the kernel is made for larger ones
-//! (`pipeline::Specialisation`). A sum of a few of them and of small numbers cannot overflow, and is computed as it is written. Numbers
-//! that are known only when the kernel runs, and numbers that are large, are added with saturation.
+//! Sizes and indices are assumed to be at most `LARGEST_SIZE`, unless the kernel is specialised for
+//! larger ones (`pipeline::Specialisation`). A sum of a few of them and of small constants cannot
+//! overflow, and is computed as written. Values known only at run time, and large constants, are
+//! added with saturation.
 
 use super::Lowerer;
-use super::node::{Access, Node, Part, Source, Step, visit_steps};
-use super::repeat::depends;
-use super::storage::MOST_ELEMENTS;
+use super::node::{Node, PartialAccess, Projection, ReadSource, Step, visit_steps};
+use super::run_algebra::depends;
+use super::storage::MAX_ELEMENTS;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{Elem, Expr, ExprId};
 use tamis_ir::program::IndexId;
 
-/// The largest size that is not huge. Memory holds no more, and multiples and sums of such numbers are far from overflowing.
+/// The largest size that is not huge. No memory holds more elements, and multiples and sums of such
+/// sizes are far from overflow.
 const LARGEST_SIZE: u128 = 1 << 40;
 
-/// No number that is nearer to 0 overflows, nor does its difference to another one.
+/// Integers up to this magnitude do not overflow, nor do their differences.
 const LARGEST: u128 = 1 << 62;
 
-/// What nothing is known of.
+/// The magnitude of unknown integers.
 const ANY: u128 = 1 << 63;
 
-/// Whether sums of sizes, one of them this, may overflow.
+/// True if sums of sizes that include this one may overflow.
 pub fn is_huge(size: u64) -> bool {
     u128::from(size) > LARGEST_SIZE
 }
 
 impl Lowerer<'_> {
-    /// Whether the arithmetic of a subscript may overflow.
+    /// True if the arithmetic of a subscript may overflow.
     pub(super) fn may_overflow(&self, node: &Node) -> bool {
         matches!(node, Node::Call(Op::Add | Op::Sub | Op::Mul | Op::Neg, DType::I64, _))
             && self.magnitude(node) > LARGEST
     }
 
-    /// Whether a loop must not be entered without an iteration: what comes after its start may wrap around, and it goes over levels that are
-    /// searched for where to start.
+    /// True if a loop must not be entered without iterations: its start may wrap around, and it
+    /// moves along levels that are searched for a range that begins there.
     pub(super) fn must_run(&self, index: IndexId, body: &[Step]) -> bool {
         let Some((start, _)) = &self.ranges[index.index()] else { return false };
         if self.magnitude(start) <= LARGEST {
@@ -44,21 +45,21 @@ impl Lowerer<'_> {
         let mut searched = false;
         visit_steps(body, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(tensor, subs) = &access.source
+                && let ReadSource::Tensor(tensor, subs) = &access.source
                 && let Some(sub) = subs.get(access.level)
                 && depends(&sub.node, index)
             {
-                // Of lists, the start itself is searched for.
+                // Coordinate lists are searched for the start itself, which is safe.
                 let list = |name: &&str| ["pos", "crd"].contains(name);
                 let row = self.row(*tensor, access.level);
-                searched |= sub.part != Part::Whole
+                searched |= sub.projection != Projection::Whole
                     || row.is_some_and(|row| !row.capabilities.random_access && !row.arrays.iter().all(list));
             }
         });
         searched
     }
 
-    /// A number of iterations of a loop that something may be added to.
+    /// A number of iterations that further terms may be added to without overflow.
     pub(super) fn countable(&mut self, index: IndexId, iterations: ExprId) -> ExprId {
         let small = match &self.ranges[index.index()] {
             Some((start, stop)) => self.magnitude(start).max(self.magnitude(stop)) < LARGEST / 2,
@@ -67,54 +68,54 @@ impl Lowerer<'_> {
         if small && !self.huge {
             return iterations;
         }
-        let most = self.b.int(MOST_ELEMENTS);
-        self.limit_by(Op::Min, iterations, most)
+        let high = self.b.int(MAX_ELEMENTS);
+        self.limit_by(Op::Min, iterations, high)
     }
 
-    /// An access whose next subscript may lie outside of the tensor, and overflow: what is added to an index is brought so near that no sum
-    /// overflows, but lies as much outside as before. `None` if the coordinates have to be looked at one by one; `Some(None)` if there
-    /// is nothing to do.
-    pub(super) fn tamed(&mut self, access: &Access, index: IndexId) -> Option<Option<Access>> {
-        let Source::Tensor(_, subs) = &access.source else { return Some(None) };
+    /// Clamps the terms of a permissive subscript that may overflow, so that no sum overflows and
+    /// coordinates out of bounds stay out of bounds. `None` if the coordinates have to be looked up
+    /// one by one; `Some(None)` if nothing has to change.
+    pub(super) fn clamped_access(&mut self, access: &PartialAccess, index: IndexId) -> Option<Option<PartialAccess>> {
+        let ReadSource::Tensor(_, subs) = &access.source else { return Some(None) };
         let Some(sub) = subs.get(access.level) else { return Some(None) };
         if !sub.permissive || !depends(&sub.node, index) || !self.may_overflow(&sub.node) {
             return Some(None);
         }
-        let mut far = 0;
-        let node = self.brought_near(&sub.node.clone(), &mut far);
-        // Several of them may make up for each other.
-        if self.huge || far > 1 || self.magnitude(&Node::Index(index)) > LARGEST_SIZE {
+        let mut clamped = 0;
+        let node = self.clamp_terms(&sub.node.clone(), &mut clamped);
+        // Several clamped terms might cancel.
+        if self.huge || clamped > 1 || self.magnitude(&Node::Index(index)) > LARGEST_SIZE {
             return None;
         }
-        let mut tamed = access.clone();
-        if let Source::Tensor(_, subs) = &mut tamed.source
+        let mut clamped_access = access.clone();
+        if let ReadSource::Tensor(_, subs) = &mut clamped_access.source
             && let Some(sub) = subs.get_mut(access.level)
         {
             sub.node = node;
         }
-        Some(Some(tamed))
+        Some(Some(clamped_access))
     }
 
-    fn brought_near(&mut self, node: &Node, far: &mut usize) -> Node {
+    fn clamp_terms(&mut self, node: &Node, clamped: &mut usize) -> Node {
         if self.magnitude(node) <= LARGEST / 2 {
             return node.clone();
         }
         if self.is_known(node) {
-            *far += 1;
-            let (least, most) = (self.b.int(-MOST_ELEMENTS), self.b.int(MOST_ELEMENTS));
+            *clamped += 1;
+            let (low, high) = (self.b.int(-MAX_ELEMENTS), self.b.int(MAX_ELEMENTS));
             let value = self.integer(node);
-            let value = self.clamped(value, least, most);
+            let value = self.clamped(value, low, high);
             return self.constant_of(value).map_or(Node::Value(value), |value| Node::Known(Value::I64(value)));
         }
         match node {
             Node::Call(op @ (Op::Add | Op::Sub | Op::Mul | Op::Neg), DType::I64, operands) => {
-                Node::Call(*op, DType::I64, operands.iter().map(|operand| self.brought_near(operand, far)).collect())
+                Node::Call(*op, DType::I64, operands.iter().map(|operand| self.clamp_terms(operand, clamped)).collect())
             }
             _ => node.clone(),
         }
     }
 
-    /// How far an integer is from 0 at most.
+    /// An upper bound of an integer's magnitude.
     fn magnitude(&self, node: &Node) -> u128 {
         let size = if self.huge { ANY } else { LARGEST_SIZE };
         let of_type = |dtype: DType| if dtype.size() < 8 { 1 << (8 * dtype.size()) } else { ANY };
@@ -136,8 +137,8 @@ impl Lowerer<'_> {
             },
             Node::Missing => 0,
             Node::Access(access) => match &access.source {
-                Source::Tensor(tensor, _) => of_type(self.bound[tensor.index()].dtype),
-                Source::Mask(..) => 1,
+                ReadSource::Tensor(tensor, _) => of_type(self.bound[tensor.index()].dtype),
+                ReadSource::Mask(..) => 1,
             },
             Node::Call(_, dtype, _) if dtype.size() < 8 => of_type(*dtype),
             Node::Call(op, _, operands) => {
@@ -155,7 +156,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// A subscript as a bounds check sees it.
+    /// A subscript with saturating arithmetic.
     pub(super) fn saturated(&mut self, node: &Node) -> ExprId {
         match node {
             Node::Call(op, DType::I64, operands) if self.may_overflow(node) => match (op, &operands[..]) {
@@ -185,21 +186,21 @@ impl Lowerer<'_> {
         self.b.as_constant(id).and_then(|value| value.as_i64())
     }
 
-    /// `a + b`
+    /// `a + b`, saturated.
     pub(super) fn saturating_add(&mut self, a: ExprId, b: ExprId) -> ExprId {
         if let (Some(a), Some(b)) = (self.constant_of(a), self.constant_of(b)) {
             return self.b.int(a.saturating_add(b));
         }
         let (a, b) = if self.constant_of(a).is_some() { (b, a) } else { (a, b) };
         let zero = self.b.int(0);
-        let (least, most) = (self.b.int(i64::MIN), self.b.int(i64::MAX));
+        let (low, high) = (self.b.int(i64::MIN), self.b.int(i64::MAX));
         let (up, down) = (self.limit_by(Op::Max, b, zero), self.limit_by(Op::Min, b, zero));
-        let (low, high) = (self.difference_of(least, down), self.difference_of(most, up));
+        let (low, high) = (self.difference_of(low, down), self.difference_of(high, up));
         let a = self.clamped(a, low, high);
         self.b.call_in(Op::Add, DType::I64, &[a, b])
     }
 
-    /// `a - b`
+    /// `a - b`, saturated.
     pub(super) fn saturating_sub(&mut self, a: ExprId, b: ExprId) -> ExprId {
         match (self.constant_of(a), self.constant_of(b)) {
             (Some(a), Some(b)) => return self.b.int(a.saturating_sub(b)),
@@ -210,22 +211,22 @@ impl Lowerer<'_> {
             _ => {}
         }
         let zero = self.b.int(0);
-        let (least, most) = (self.b.int(i64::MIN), self.b.int(i64::MAX));
+        let (low, high) = (self.b.int(i64::MIN), self.b.int(i64::MAX));
         let (up, down) = (self.limit_by(Op::Max, b, zero), self.limit_by(Op::Min, b, zero));
-        let low = self.b.call_in(Op::Add, DType::I64, &[least, up]);
-        let high = self.b.call_in(Op::Add, DType::I64, &[most, down]);
+        let low = self.b.call_in(Op::Add, DType::I64, &[low, up]);
+        let high = self.b.call_in(Op::Add, DType::I64, &[high, down]);
         let a = self.clamped(a, low, high);
         self.b.call_in(Op::Sub, DType::I64, &[a, b])
     }
 
-    /// `a * b`
+    /// `a * b`, saturated.
     pub(super) fn saturating_mul(&mut self, a: ExprId, b: ExprId) -> ExprId {
         let (a, b) = if self.constant_of(a).is_some() { (b, a) } else { (a, b) };
         if let (Some(a), Some(b)) = (self.constant_of(a), self.constant_of(b)) {
             return self.b.int(a.saturating_mul(b));
         }
         let product = self.b.call_in(Op::Mul, DType::I64, &[a, b]);
-        let (least, most) = (self.b.int(i64::MIN), self.b.int(i64::MAX));
+        let (low, high) = (self.b.int(i64::MIN), self.b.int(i64::MAX));
         let (above, below) = match self.constant_of(b) {
             Some(0 | 1) => return product,
             Some(-1) => {
@@ -240,7 +241,7 @@ impl Lowerer<'_> {
                 if by > 0 { (above, below) } else { (below, above) }
             }
             None => {
-                // Exact enough: products this near the limits are taken for larger ones.
+                // Products this close to the limits are treated as larger ones.
                 let float = |this: &mut Self, id| this.b.call_in(Op::Cast(DType::F64), DType::I64, &[id]);
                 let (x, y) = (float(self, a), float(self, b));
                 let size = self.b.call_in(Op::Mul, DType::F64, &[x, y]);
@@ -250,8 +251,8 @@ impl Lowerer<'_> {
                 (above, self.b.call_in(Op::Lt, DType::F64, &[size, negative]))
             }
         };
-        let product = self.b.call_in(Op::Select, DType::I64, &[below, least, product]);
-        self.b.call_in(Op::Select, DType::I64, &[above, most, product])
+        let product = self.b.call_in(Op::Select, DType::I64, &[below, low, product]);
+        self.b.call_in(Op::Select, DType::I64, &[above, high, product])
     }
 
     fn limit_by(&mut self, op: Op, a: ExprId, b: ExprId) -> ExprId {
@@ -262,7 +263,7 @@ impl Lowerer<'_> {
         self.b.call_in(Op::Sub, DType::I64, &[a, b])
     }
 
-    /// What is nearest to `a` from `low` to `high`.
+    /// `a`, clamped to `low..=high`.
     fn clamped(&mut self, a: ExprId, low: ExprId, high: ExprId) -> ExprId {
         let a = match self.constant_of(low) {
             Some(i64::MIN) => a,

@@ -1,9 +1,13 @@
-//! Scattered writes: elements that come in any order are inserted into a workspace. Freezing finalizes it, and appends its
-//! entries to the tensor's levels, whatever these are, unless its arrays are those levels.
+//! Scattered writes: elements written in any order are inserted into a workspace.
+//!
+//! In: a tensor whose write plan is `Scatter`. Out: statements that reset the workspace, insert
+//! elements, finalize it (sort and merge its entries), and append its entries to the tensor's
+//! levels, whatever these are. If the workspace's arrays are those of the levels, nothing is
+//! copied.
 
 use super::Lowerer;
-use super::bind::{Stored, chain_head, is_grouped};
-use super::node::{Node, Update};
+use super::bind::{BoundStorage, chain_head, is_grouped};
+use super::node::{Node, UpdateOp};
 use std::sync::Arc;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
 use tamis_ir::format::{Leaf, Width};
@@ -12,13 +16,13 @@ use tamis_ir::program::TensorId;
 use tamis_tensor::levels::Placement;
 
 impl Lowerer<'_> {
-    /// The workspace of a tensor that is written in any order.
+    /// Creates the workspace of a tensor that is written in any order.
     pub(super) fn new_workspace(&mut self, tensor: TensorId, merge: Merge) -> Arc<Workspace> {
         let k = tensor.index();
         let name = self.program.tensors[k].name.clone();
         let bound = self.bound[k].clone();
         let order = self.order(tensor);
-        let Stored::Levels { format, arrays, values } = bound.storage else {
+        let BoundStorage::Levels { format, arrays, values } = bound.storage else {
             unreachable!("a scalar is not a scatter target")
         };
         let own = format.ism().is_some() && format.leaf() != Leaf::Pattern;
@@ -32,7 +36,7 @@ impl Lowerer<'_> {
         let new = || self.b.buffer(format!("{name}_entries"), Elem::Value(bound.dtype), Role::Scratch);
         let values = *entries.get_or_insert_with(new);
         let ism = format.ism();
-        // Levels that are themselves found by hashing say how to find entries.
+        // A hashed level determines the policy of the workspace.
         let is_hashed = (0..format.levels().len()).any(|level| {
             let row = self.row(tensor, level);
             row.is_some_and(|row| row.capabilities.insert && row.write.placement() == Placement::Appended)
@@ -53,7 +57,7 @@ impl Lowerer<'_> {
         self.states[tensor.index()].workspace.clone()
     }
 
-    /// Forgets all entries.
+    /// Empties the workspace.
     pub(super) fn reset_workspace(&mut self, tensor: TensorId) {
         let Some(workspace) = self.workspace(tensor) else { return };
         let order = self.order(tensor);
@@ -65,10 +69,10 @@ impl Lowerer<'_> {
         self.b.emit(Stmt::Reset { workspace, sizes });
     }
 
-    /// The first element of the dense fiber that an element belongs to, if updates ask whether that fiber is stored: it
-    /// gets an entry with every other one, and that entry is the answer.
+    /// The first element of the dense fiber that an element belongs to, if updates depend on the
+    /// presence of that fiber. The fiber is present if this element has an entry.
     pub(super) fn first_of_fiber(&mut self, tensor: TensorId, coordinates: &[ExprId]) -> Option<Vec<ExprId>> {
-        let asked = self.plans[tensor.index()].as_ref().is_some_and(|plan| plan.fibers_matter);
+        let asked = self.plans[tensor.index()].as_ref().is_some_and(|plan| plan.tests_fibers);
         let last = (0..coordinates.len()).rev().find(|level| self.commits(tensor, *level))?;
         if !asked || last + 1 == coordinates.len() {
             return None;
@@ -77,43 +81,46 @@ impl Lowerer<'_> {
         Some(coordinates.iter().enumerate().map(|(level, c)| if level > last { zero } else { *c }).collect())
     }
 
-    /// The entry of an element, which is made if it is new (`fresh` becomes true then); gives where its value is.
-    pub(super) fn entry(
+    /// Finds or inserts the entry of an element; sets `fresh` if it is new. Gives its value's
+    /// buffer and position.
+    pub(super) fn insert_entry(
         &mut self,
         tensor: TensorId,
         coordinates: &[ExprId],
         fresh: Option<VarId>,
     ) -> Option<(BufferId, ExprId)> {
         let workspace = self.workspace(tensor)?;
-        let place = self.b.insert(&workspace, coordinates.to_vec());
+        let position = self.b.insert(&workspace, coordinates.to_vec());
         if let Some(entries) = self.states[tensor.index()].entries {
-            // Entries that are never merged get one place after the other.
+            // Entries that are never merged take consecutive positions.
             let (known, one) = (self.b.get(entries), self.b.int(1));
-            let is_new = self.b.call_in(Op::Ge, DType::I64, &[place, known]);
+            let is_new = self.b.call_in(Op::Ge, DType::I64, &[position, known]);
             if let Some(fresh) = fresh {
                 self.b.assign(fresh, is_new);
             }
-            let next = self.b.add(place, one);
+            let next = self.b.add(position, one);
             let count = self.b.call_in(Op::Max, DType::I64, &[known, next]);
             self.b.assign(entries, count);
         }
-        Some((workspace.values, place))
+        Some((workspace.values, position))
     }
 
-    /// Whether the workspace's arrays are those of the levels.
-    pub(super) fn is_settled_in_place(&self, tensor: TensorId) -> bool {
-        let Stored::Levels { values, .. } = &self.bound[tensor.index()].storage else { return false };
+    /// True if the workspace's arrays are those of the levels.
+    pub(super) fn is_finalized_in_place(&self, tensor: TensorId) -> bool {
+        let BoundStorage::Levels { values, .. } = &self.bound[tensor.index()].storage else { return false };
         self.workspace(tensor).is_some_and(|workspace| *values == Some(workspace.values))
     }
 
-    /// Completes the levels from the entries.
+    /// Appends the finalized entries to the levels.
     pub(super) fn append_entries(&mut self, tensor: TensorId) {
         let Some(workspace) = self.workspace(tensor) else { return };
-        let Stored::Levels { format, arrays, values } = self.bound[tensor.index()].storage.clone() else { return };
+        let BoundStorage::Levels { format, arrays, values } = self.bound[tensor.index()].storage.clone() else {
+            return;
+        };
         let count = self.b.finalize(&workspace);
         let zero = self.b.int(0);
-        if self.is_settled_in_place(tensor) {
-            // Its arrays are those of the levels; the outermost says how many there are.
+        if self.is_finalized_in_place(tensor) {
+            // The outermost level says how many entries there are.
             let (one, two) = (self.b.int(1), self.b.int(2));
             for (_, pos) in arrays.iter().flatten().filter(|(name, _)| *name == "pos") {
                 self.b.emit(Stmt::Grow { buffer: *pos, len: two, fill: None });
@@ -149,7 +156,7 @@ impl Lowerer<'_> {
             let value = this.b.load(workspace.values, t);
             match values {
                 Some(_) => this.append_entry(tensor, &last, &coordinates, value),
-                // Of a pattern, what is true is stored.
+                // A pattern stores an element only if it is true.
                 None => {
                     let then = this.in_block(|this| this.append_entry(tensor, &last, &coordinates, value));
                     this.b.emit(Stmt::If { cond: value, then, otherwise: Vec::new() });
@@ -161,9 +168,10 @@ impl Lowerer<'_> {
         self.states[tensor.index()].parents.fill(false);
     }
 
-    /// Appends one entry to the levels; those of its coordinates that the entry before has, too, are there already.
+    /// Appends one entry to the levels, except for the outer coordinates that it shares with the
+    /// previous entry.
     fn append_entry(&mut self, tensor: TensorId, last: &[VarId], coordinates: &[ExprId], value: ExprId) {
-        let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { return };
+        let BoundStorage::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { return };
         let levels = format.levels().len();
         let this = self;
         let zero = this.b.int(0);
@@ -175,7 +183,7 @@ impl Lowerer<'_> {
         let mut new = this.b.name("first", first);
         for level in 0..levels {
             let coordinate = coordinates[level];
-            // Every entry of a chain at the end has a position of its own.
+            // At the end of a chain of singletons, every entry has a position.
             let grouped = is_grouped(&format, level);
             let single = |k| this.row(tensor, k).is_some_and(|row| row.capabilities.one_per_fiber);
             if grouped && (level + 1..levels).all(single) {
@@ -187,7 +195,8 @@ impl Lowerer<'_> {
             let changed = this.b.call_in(Op::Select, DType::Bool, &[above, yes, other]);
             new = this.b.name("new", changed);
             if grouped {
-                // Entries below one tuple of a chain share its position, which its last level gives.
+                // Entries below one tuple of a chain share its position, which its last level
+                // provides.
                 this.b.assign(last[level], coordinate);
                 continue;
             }
@@ -197,7 +206,7 @@ impl Lowerer<'_> {
             let placement = this.row(tensor, leader).map(|row| row.write.placement());
             let child = this.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate));
             let child = child.unwrap_or(parent);
-            // The count moves on when the coordinate is kept.
+            // The count increases when the coordinate is committed.
             let position = if placement == Some(Placement::Appended) {
                 let one = this.b.int(1);
                 let back = this.b.call_in(Op::Sub, DType::I64, &[child, one]);
@@ -246,15 +255,15 @@ impl Lowerer<'_> {
         }
     }
 
-    /// How two entries that these updates made become one.
-    pub(super) fn merging(&self, tensor: TensorId, update: Option<&Update>, value: &Node) -> Merge {
+    /// The merge of two entries of one element, under these updates.
+    pub(super) fn merge_of(&self, tensor: TensorId, update: Option<&UpdateOp>, value: &Node) -> Merge {
         let bound = &self.bound[tensor.index()];
         let Some(update) = update else { return Merge::Later };
-        // The runtime merges by operators of the table.
+        // The runtime merges by operators of the table only.
         if update.operand != bound.dtype || !update.extra.is_empty() || matches!(update.op, Op::User(_)) {
             return Merge::Never;
         }
-        // From nothing, differences add up.
+        // Starting from nothing, differences add up.
         let op = if update.op == Op::Sub { Op::Add } else { update.op };
         let info = op.info();
         let is_start = |e: Option<Value>| e.is_some_and(|e| e.same_number(bound.fill));
@@ -262,12 +271,12 @@ impl Lowerer<'_> {
         if !info.associative || !identities.iter().all(|e| is_start(e.and_then(|e| e.value(bound.dtype)))) {
             return Merge::Never;
         }
-        // What is not stored and annihilates also annihilates NaN, which the operator does not.
+        // An annihilating fill value also annihilates NaN, which the operator does not.
         let zero = self.annihilator(op, bound.dtype);
         let mut annihilates = false;
         value.visit(&mut |node| {
             if let (Node::Access(access), Some(zero)) = (node, zero)
-                && let super::node::Source::Tensor(read, _) = &access.source
+                && let super::node::ReadSource::Tensor(read, _) = &access.source
             {
                 annihilates |= self.bound[read.index()].fill.cast(bound.dtype).same_number(zero);
             }

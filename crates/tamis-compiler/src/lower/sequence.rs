@@ -1,4 +1,4 @@
-//! Sequences: one phase after the other, each over its part of the region.
+//! Sequences: consecutive phases, each lowered over its own subregion.
 
 use super::Lowerer;
 use super::node::Step;
@@ -11,11 +11,11 @@ use tamis_ir::program::{Expr, Program};
 /// Phases up to this length are short.
 const SHORT: i64 = 4;
 
-/// Dimensions of this size are not small: padding at either end does not meet in the middle.
-pub const ROOMY: u64 = 4;
+/// Dimensions of at least this size are not small: padding at the two ends does not overlap.
+pub const DISJOINT_PADDING: u64 = 4;
 
-/// Whether loops are cut at the edges of tensors, so that it matters which dimensions are small.
-pub fn has_edges(program: &Program) -> bool {
+/// True if the program pads, so that the kernel is specialised for small dimensions.
+pub fn pads(program: &Program) -> bool {
     program.exprs.ids().any(|id| match program.expr(id) {
         Expr::Read(access) => access.subscripts.iter().any(|subscript| subscript.permissive),
         _ => false,
@@ -23,21 +23,21 @@ pub fn has_edges(program: &Program) -> bool {
 }
 
 impl Lowerer<'_> {
-    /// `inside`: the phases' ends are known not to decrease, and to lie in the dimension.
+    /// `inside`: the ends of phases are known to be nondecreasing, and in bounds.
     pub(super) fn sequence(&mut self, region: Region, steps: Vec<Step>, id: u32, phases: Vec<Phase>, inside: bool) {
         let mut start = region.start;
         let mut before = Some(region.start);
         let (copies, zero) = (self.copies, self.b.int(0));
         self.copies *= phases.len();
-        let mut parts = self.begin_parts();
+        let mut completeness = self.begin_subregions();
         for phase in phases {
             let stop = match phase.stop {
-                // It ends before the region starts.
+                // The phase ends before the region starts.
                 Some(stop) if self.is_at_most(stop, region.start) || region.shared && self.is_at_most(stop, zero) => {
                     continue;
                 }
                 Some(stop) if inside && region.whole => stop,
-                // It goes on to the end of the region.
+                // The phase extends to the end of the region.
                 Some(stop) if self.is_at_most(region.stop, stop) => region.stop,
                 Some(stop) => {
                     let low = match self.is_at_most(start, stop) {
@@ -58,24 +58,24 @@ impl Lowerer<'_> {
             before = phase.stop;
             let body = self.set_looplet(steps.clone(), id, &phase.body);
             let whole = region.whole && start == region.start && stop == region.stop;
-            let piece = region.piece.filter(|_| start == region.start && stop == region.stop);
-            self.region(Region { start, stop, whole, point: false, filled: false, short, piece, ..region }, body);
-            self.end_part(&mut parts);
+            let chunk = region.chunk.filter(|_| start == region.start && stop == region.stop);
+            self.region(Region { start, stop, whole, point: false, filled: false, short, chunk, ..region }, body);
+            self.end_subregion(&mut completeness);
             start = stop;
             if stop == region.stop {
                 break;
             }
         }
-        self.end_parts(parts);
+        self.end_subregions(completeness);
         self.copies = copies;
     }
 
-    /// Whether `a <= b`, by how these integers are written, or because a dimension is not small.
+    /// True if `a <= b`, by the form of these integers, or because a dimension is not small.
     fn is_at_most(&self, a: ExprId, b: ExprId) -> bool {
-        let number = |id: ExprId| self.b.as_constant(id).and_then(|value| value.as_i64());
+        let constant = |id: ExprId| self.b.as_constant(id).and_then(|value| value.as_i64());
         let by_size = || {
             let least = self.not_small.iter().filter_map(|size| self.b.distance(*size, b)).max()?;
-            Some(number(a)? <= ROOMY as i64 + least)
+            Some(constant(a)? <= DISJOINT_PADDING as i64 + least)
         };
         self.b.is_at_most(a, b) || by_size().unwrap_or(false)
     }

@@ -1,50 +1,54 @@
 //! Early exit from reductions, and re-specialisation of loops around short-circuit scalars.
 //!
-//! A short-circuit scalar is *final* once its value is the annihilator of its operator: no update changes it any more. A loop that
-//! does nothing but update it is left there. A loop that does more runs in *versions*, one for each set of scalars that are final:
-//! at the end of the iteration that makes another one final, the version notes where the next one resumes, and is left; the next
-//! version is lowered without the updates, so that whatever they alone asked for (other operands, inner loops, temporaries)
-//! is not visited. Versions only lose scalars, so that each is entered once at most, in the order in which they are emitted.
+//! A short-circuit scalar is *final* once its value is the annihilator of its operator: further
+//! updates do not change it. A loop that does nothing but update it exits then. A loop that does
+//! more runs in *versions*, one for each set of final scalars. At the end of the iteration that
+//! makes another scalar final, the version records the coordinate at which the next one resumes,
+//! and exits. The next version is lowered without the updates, so nothing that only they need
+//! (other operands, inner loops, temporaries) is visited. Versions only lose scalars, so each is
+//! entered once at most, in the order in which they are emitted.
 
 use super::Lowerer;
 use super::assign::declared;
-use super::bind::Stored;
-use super::node::{Node, Source, Step, Sub, Update, visit_assigns, visit_steps, visit_targets};
+use super::bind::BoundStorage;
+use super::node::{Node, ReadSource, Step, Sub, UpdateOp, visit_assigns, visit_steps, visit_targets};
 use super::region::Region;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{Builder, ExprId, LabelId, Stmt, VarId};
 use tamis_ir::program::{self, Declaration, IndexId, ScalarKind, Storage, TensorId};
 
-/// No loop has more versions because of the scalars that it updates.
+/// The maximum number of versions of a loop because of the scalars that it updates.
 const VERSIONS: usize = 8;
 
-/// No statement has more copies because of the versions of all loops around it. Copies because of sequences are counted apart: a
-/// version that looked structure up would visit more than it saves.
+/// The maximum number of copies of a statement because of versions of all enclosing loops. Copies
+/// because of sequences are counted separately: a version that looked structure up would visit more
+/// than it saves.
 const NESTED: usize = 16;
 
-/// A scalar, and when no update changes it any more.
+/// A scalar with the condition under which no update changes it.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) struct Final {
     pub(super) scalar: TensorId,
-    test: Test,
+    test: FinalTest,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Test {
-    /// It is the annihilator.
+enum FinalTest {
+    /// Its value is the annihilator.
     Is(Value),
     /// It was chosen.
     IsNot(Value),
 }
 
-/// A loop that is left as soon as a scalar is final, from wherever that is updated.
-pub(super) struct Exit {
+/// A loop that exits as soon as a scalar is final, wherever that is updated.
+pub(super) struct EarlyExit {
     what: Final,
     label: LabelId,
 }
 
-/// A version of a loop that is left at the end of an iteration, once all scalars of a group are final.
-pub(super) struct Version {
+/// A version of a loop that exits at the end of an iteration, once all scalars of a group are
+/// final.
+pub(super) struct LoopVersion {
     index: IndexId,
     groups: Vec<Vec<Final>>,
     label: LabelId,
@@ -64,15 +68,15 @@ impl Lowerer<'_> {
         let Some(groups) = self.grouped(found, ends, self.reads_unordered(region.index, &body)) else {
             return self.region(region, body);
         };
-        // The sets of groups that are final, the smaller ones first; one with which nothing is left to do has no version.
+        // The sets of final groups, smaller ones first; a set that leaves no work has no version.
         let mut sets: Vec<usize> = (0..1 << groups.len()).collect();
         sets.sort_by_key(|set| set.count_ones());
         let split = |set: usize| -> (Vec<Vec<Final>>, Vec<Vec<Final>>) {
-            let (mut gone, mut live) = (Vec::new(), Vec::new());
+            let (mut final_groups, mut live) = (Vec::new(), Vec::new());
             for (k, group) in groups.iter().enumerate() {
-                if set >> k & 1 == 1 { gone.push(group.clone()) } else { live.push(group.clone()) }
+                if set >> k & 1 == 1 { final_groups.push(group.clone()) } else { live.push(group.clone()) }
             }
-            (gone, live)
+            (final_groups, live)
         };
         let versions: Vec<(usize, Vec<Step>)> = sets
             .into_iter()
@@ -82,11 +86,11 @@ impl Lowerer<'_> {
         let resume = (versions.len() > 1).then(|| self.b.variable_from("resume", region.start));
         let copies = self.version_copies;
         self.version_copies *= versions.len();
-        let mut parts = self.begin_parts();
+        let mut completeness = self.begin_subregions();
         for (set, steps) in versions {
-            let (gone, live) = split(set);
+            let (final_groups, live) = split(set);
             // Scalars that are final belong to other versions, even before the first iteration.
-            let mut conds: Vec<ExprId> = gone.iter().map(|group| self.all_final(group)).collect();
+            let mut conds: Vec<ExprId> = final_groups.iter().map(|group| self.all_final(group)).collect();
             for group in &live {
                 let is_final = self.all_final(group);
                 conds.push(self.b.call_in(Op::Not, DType::Bool, &[is_final]));
@@ -97,7 +101,7 @@ impl Lowerer<'_> {
                     Some(resume) => {
                         let at = this.b.get(resume);
                         let start = this.b.name("from", at);
-                        Region { start, whole: false, point: false, filled: false, piece: None, ..region }
+                        Region { start, whole: false, point: false, filled: false, chunk: None, ..region }
                     }
                     None => region,
                 };
@@ -106,13 +110,13 @@ impl Lowerer<'_> {
                 }
                 this.version(from, steps, live, resume);
             });
-            self.end_part(&mut parts);
+            self.end_subregion(&mut completeness);
             match cond {
                 Some(cond) => self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() }),
                 None => then.into_iter().for_each(|stmt| self.b.emit(stmt)),
             }
         }
-        self.end_parts(parts);
+        self.end_subregions(completeness);
         self.version_copies = copies;
     }
 
@@ -120,7 +124,7 @@ impl Lowerer<'_> {
     fn version(&mut self, region: Region, steps: Vec<Step>, live: Vec<Vec<Final>>, resume: Option<VarId>) {
         let alone = match &live[..] {
             [] => return self.region(region, steps),
-            // Nothing is left to do in the iteration, either.
+            // Without this scalar, the iteration has no work.
             [group] => match group[..] {
                 [what] => Some(what).filter(|_| without(&steps, &[what.scalar]).is_empty()),
                 _ => None,
@@ -132,12 +136,12 @@ impl Lowerer<'_> {
             std::mem::swap(&mut self.b, b);
             match alone {
                 Some(what) => {
-                    self.exits.push(Exit { what, label });
+                    self.exits.push(EarlyExit { what, label });
                     self.region(region, steps);
                     self.exits.pop();
                 }
                 None => {
-                    self.versions.push(Version { index: region.index, groups: live, label, resume });
+                    self.versions.push(LoopVersion { index: region.index, groups: live, label, resume });
                     self.region(region, steps);
                     self.versions.pop();
                 }
@@ -147,7 +151,7 @@ impl Lowerer<'_> {
         self.b = outer;
     }
 
-    /// The scalars of a loop that can become final in it, unless a loop around is left at once then.
+    /// The scalars that can become final in a loop, unless an enclosing loop exits then.
     fn short_circuits(&self, body: &[Step]) -> Vec<Final> {
         let inner = declared(body);
         let mut found: Vec<(TensorId, Option<Final>)> = Vec::new();
@@ -156,15 +160,15 @@ impl Lowerer<'_> {
             if inner.contains(&tensor) || !self.is_short_circuit(tensor) {
                 return;
             }
-            // A value is final under one and the same operator only.
+            // A value is final under one operator only.
             let new = update.and_then(|update| self.finality(tensor, update));
             match found.iter_mut().find(|(other, _)| *other == tensor) {
                 Some((_, known)) => *known = known.filter(|known| Some(*known) == new),
                 None => found.push((tensor, new)),
             }
         });
-        let left = |what: &Final| self.exits.iter().any(|exit| exit.what.scalar == what.scalar);
-        found.into_iter().filter_map(|(_, what)| what).filter(|what| !left(what)).collect()
+        let exited = |what: &Final| self.exits.iter().any(|exit| exit.what.scalar == what.scalar);
+        found.into_iter().filter_map(|(_, what)| what).filter(|what| !exited(what)).collect()
     }
 
     fn is_short_circuit(&self, tensor: TensorId) -> bool {
@@ -174,31 +178,32 @@ impl Lowerer<'_> {
         )
     }
 
-    /// When no update of this kind changes a scalar any more.
-    fn finality(&self, scalar: TensorId, update: &Update) -> Option<Final> {
+    /// The condition under which an update changes a scalar no more.
+    fn finality(&self, scalar: TensorId, update: &UpdateOp) -> Option<Final> {
         let (dtype, operand) = (self.bound[scalar.index()].dtype, update.operand);
         let test = match (update.op, &update.extra[..]) {
-            // What was chosen stays, unless it is what stands for nothing.
-            (Op::Choose, []) if dtype == operand => Test::IsNot(Value::zero(dtype)),
-            (Op::Choose, [Node::Known(nothing)]) if dtype == operand => Test::IsNot(nothing.cast(dtype)),
+            // A chosen value stays, unless it represents "nothing chosen".
+            (Op::Choose, []) if dtype == operand => FinalTest::IsNot(Value::zero(dtype)),
+            (Op::Choose, [Node::Known(nothing)]) if dtype == operand => FinalTest::IsNot(nothing.cast(dtype)),
             (op, []) => {
-                // Strictly, what annihilates numbers does not annihilate NaN.
+                // Strictly, an annihilator of numbers does not annihilate NaN.
                 let zero = self.policy.annihilator(op, operand)?;
                 let kept = zero.cast(dtype);
-                Test::Is(Some(kept).filter(|kept| kept.cast(operand).same_number(zero))?)
+                FinalTest::Is(Some(kept).filter(|kept| kept.cast(operand).same_number(zero))?)
             }
             _ => return None,
         };
         Some(Final { scalar, test })
     }
 
-    /// Scalars that lose their updates together: each by itself, as far as there is room for the versions. `ends`: without any of
-    /// them nothing is left to do. None if the loop has one version.
+    /// Groups of scalars that lose their updates together: one each, as far as the limit on
+    /// versions permits. `ends`: without any of them no work is left. None if the loop has one
+    /// version only.
     fn grouped(&self, mut found: Vec<Final>, ends: bool, unordered: bool) -> Option<Vec<Vec<Final>>> {
         let most = VERSIONS.min(NESTED / self.version_copies.max(1)).max(1);
         let versions = |groups: usize| (1 << groups) - usize::from(ends);
         let groups = (1..=found.len().min(VERSIONS)).rev().find(|groups| versions(*groups) <= most)?;
-        // Coordinates that come in any order cannot be resumed at.
+        // A loop over unordered coordinates cannot be resumed.
         let groups = if unordered && ends { 1 } else { groups };
         if unordered && !ends {
             return None;
@@ -214,18 +219,18 @@ impl Lowerer<'_> {
     }
 
     fn is_final(&mut self, what: Final) -> Option<ExprId> {
-        let Stored::Scalar { var, .. } = self.bound[what.scalar.index()].storage else { return None };
+        let BoundStorage::Scalar { var, .. } = self.bound[what.scalar.index()].storage else { return None };
         let (op, value) = match what.test {
-            Test::Is(value) => (Op::Eq, value),
-            Test::IsNot(value) => (Op::Ne, value),
+            FinalTest::Is(value) => (Op::Eq, value),
+            FinalTest::IsNot(value) => (Op::Ne, value),
         };
         let (dtype, now) = (value.dtype(), self.b.get(var));
         let value = self.b.constant(value);
         Some(self.b.call_in(op, dtype, &[now, value]))
     }
 
-    /// A scalar was updated: leaves the loops that do nothing else once it is final.
-    pub(super) fn leave_when_final(&mut self, tensor: TensorId) {
+    /// Exits the loops that only update a scalar, once an update has made it final.
+    pub(super) fn break_when_final(&mut self, tensor: TensorId) {
         let exit = self.exits.iter().find(|exit| exit.what.scalar == tensor).map(|exit| (exit.what, exit.label));
         let Some((what, label)) = exit else { return };
         if let Some(cond) = self.is_final(what) {
@@ -244,16 +249,16 @@ impl Lowerer<'_> {
         version.groups.iter().filter(updated).cloned().collect()
     }
 
-    /// The iteration at `i` is over: leaves the version if it made a group of scalars final.
-    pub(super) fn leave_version(&mut self, index: IndexId, i: ExprId, watched: &[Vec<Final>]) {
+    /// Ends the iteration at `i`: exits the version if it made a group of scalars final.
+    pub(super) fn break_version(&mut self, index: IndexId, i: ExprId, watched: &[Vec<Final>]) {
         let Some(version) = self.versions.iter().rev().find(|version| version.index == index) else { return };
         let (label, resume) = (version.label, version.resume);
         let conds: Vec<ExprId> = watched.iter().map(|group| self.all_final(group)).collect();
         let Some(cond) = self.any(conds) else { return };
         let then = self.in_block(|this| {
             if let Some(resume) = resume {
-                let next = match this.run {
-                    // All iterations of a run were done at once.
+                let next = match this.collapsed {
+                    // A collapsed loop did all iterations of a run at once.
                     Some((of, stop)) if of == index => stop,
                     _ => {
                         let one = this.b.int(1);
@@ -267,13 +272,14 @@ impl Lowerer<'_> {
         self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
     }
 
-    /// Whether a loop is resumed somewhere, so that its iterations come in order.
+    /// True if a loop is resumed somewhere, so its iterations must be in order.
     pub(super) fn resumes(&self, index: IndexId) -> bool {
         self.versions.iter().any(|version| version.index == index && version.resume.is_some())
     }
 }
 
-/// What is left of statements without the updates of some scalars: no loop, condition, name or temporary that served nothing else.
+/// The statements without the updates of some scalars, and without loops, conditions, names and
+/// temporaries that served nothing else.
 fn without(steps: &[Step], scalars: &[TensorId]) -> Vec<Step> {
     if scalars.is_empty() {
         return steps.to_vec();
@@ -297,7 +303,7 @@ fn without(steps: &[Step], scalars: &[TensorId]) -> Vec<Step> {
     }
 }
 
-/// The statements that are kept, without loops and conditions in which none is.
+/// The retained statements, without loops and conditions that became empty.
 fn retained(steps: &[Step], keep: &dyn Fn(&Step) -> bool) -> Vec<Step> {
     let mut kept = Vec::new();
     for step in steps.iter().filter(|step| keep(step)) {
@@ -327,7 +333,7 @@ fn used(steps: &[Step]) -> (Vec<TensorId>, Vec<program::VarId>) {
         Node::Var(var) => vars.push(*var),
         Node::Entry(entry) => tensors.push(entry.tensor),
         Node::Access(access) => {
-            if let Source::Tensor(tensor, _) = &access.source {
+            if let ReadSource::Tensor(tensor, _) = &access.source {
                 tensors.push(*tensor);
             }
         }

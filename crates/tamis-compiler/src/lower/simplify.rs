@@ -1,53 +1,57 @@
-//! Simplification by the operator table: what is not stored annihilates, identities vanish, and with them whole statements.
+//! Simplification by the operator table: fill values annihilate, identities vanish, constants fold,
+//! and dead statements disappear.
+//!
+//! In: steps, after some accesses became constants. Out: equivalent steps under the arithmetic
+//! policy; none if nothing outside is written.
 
-use super::node::{Access, Node, Source, Step, Sub, Target, map_steps, visit_steps, visit_targets};
+use super::node::{Node, PartialAccess, ReadSource, Step, Sub, WriteTarget, map_steps, visit_steps, visit_targets};
 use tamis_ir::algebra::{DType, Kind, Op, Value, eval};
 use tamis_ir::program::{TensorId, VarId};
 
-/// What may be assumed of arithmetic.
+/// The arithmetic policy: the rules that simplification may assume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    /// IEEE arithmetic throughout: what is not stored does not annihilate NaN or infinities.
+    /// IEEE arithmetic throughout: fill values do not annihilate NaN or infinities.
     pub strict: bool,
 }
 
 impl Policy {
-    /// What makes a result known whatever the other operands are.
+    /// The operand value that decides the result, whatever the other operands are.
     pub fn annihilator(self, op: Op, dtype: DType) -> Option<Value> {
         let exact = !self.strict || !matches!(dtype.kind(), Kind::Float | Kind::Complex);
         op.info().annihilator.filter(|_| exact).and_then(|a| a.value(dtype))
     }
 
-    /// The result of an expression whose operand at `position` is known not to be stored and has `fill`, if that decides it: an
-    /// annihilator, or an infinity in a sum.
+    /// The result of a call whose operand at `position` is not stored and has `fill`, if that
+    /// decides it: an annihilator, or an infinity in a sum.
     pub fn absorbed(self, op: Op, dtype: DType, position: usize, fill: Value) -> Option<Value> {
         let exact = !self.strict || !matches!(dtype.kind(), Kind::Float | Kind::Complex);
         if exact { op.info().absorbed(dtype, position, fill) } else { None }
     }
 
-    /// The result of an expression of whose operands some are known, if one decides it: the first that does.
+    /// The result of a call with some known operands, if the first one of them that can decides it.
     pub fn decided(self, op: Op, dtype: DType, known: impl IntoIterator<Item = Option<Value>>) -> Option<Value> {
         let fills = known.into_iter().enumerate();
         let mut results = fills.filter_map(|(k, fill)| self.absorbed(op, dtype, k, fill?));
         results.next()
     }
 
-    /// Whether anything decides the result of an operator on a type, whatever its other operands are.
+    /// True if an operand can decide the result of an operator on a type.
     pub fn absorbs(self, op: Op, dtype: DType) -> bool {
         self.annihilator(op, dtype).is_some()
             || (!self.strict && dtype.kind() == Kind::Float && !op.info().absorbing.is_empty())
     }
 
-    /// What changes nothing, on the left and on the right of an operator.
+    /// The left and right identity of an operator.
     pub fn identities(self, op: Op, dtype: DType) -> [Option<Value>; 2] {
-        // An infinite part times the other one, which is 0, is not a number.
+        // The product of an infinite part and the other part, 0, is NaN.
         let changes = self.strict && op == Op::Mul && dtype.kind() == Kind::Complex;
         let info = op.info();
         [info.left_identity, info.right_identity].map(|e| e.filter(|_| !changes).and_then(|e| e.value(dtype)))
     }
 }
 
-/// Simplifies an expression whose operands are simple.
+/// Simplifies an expression whose operands are simplified.
 fn node(node: Node, policy: Policy) -> Node {
     let Node::Call(op, dtype, operands) = node else { return node };
     let known = |n: &Node| match n {
@@ -57,7 +61,7 @@ fn node(node: Node, policy: Policy) -> Node {
     match op {
         Op::Coalesce => {
             let mut rest = operands.into_iter().filter(|n| *n != Node::Missing).collect::<Vec<_>>();
-            // What may be missing, and what then is taken instead, are the same.
+            // A missing operand and its alternative have the same value.
             if let [first @ Node::Call(Op::Select, ..), Node::Known(other), ..] = &rest[..]
                 && let Some(value) = unless_missing(first)
                 && value.cast(dtype).same_number(other.cast(dtype))
@@ -117,16 +121,18 @@ fn node(node: Node, policy: Policy) -> Node {
     Node::Call(op, dtype, operands)
 }
 
-/// The one value of an expression that may be missing, for whatever reasons.
+/// The constant that an expression has wherever it is not missing.
 fn unless_missing(node: &Node) -> Option<Value> {
     match node {
         Node::Known(value) => Some(*value),
-        Node::Call(Op::Select, _, parts) if parts.get(1) == Some(&Node::Missing) => unless_missing(parts.get(2)?),
+        Node::Call(Op::Select, _, operands) if operands.get(1) == Some(&Node::Missing) => {
+            unless_missing(operands.get(2)?)
+        }
         _ => None,
     }
 }
 
-/// Whether an expression may have no value, because something that it reads lies outside of its tensor.
+/// True if an expression may be missing, because a read in it is out of bounds.
 fn may_be_missing(node: &Node) -> bool {
     let mut found = false;
     node.visit(&mut |node| {
@@ -134,7 +140,7 @@ fn may_be_missing(node: &Node) -> bool {
             Node::Missing | Node::Var(_) => true,
             Node::Access(access) => {
                 let permissive = |subs: &[Sub]| subs.iter().any(|sub| sub.permissive);
-                access.missing.is_some() || matches!(&access.source, Source::Tensor(_, subs) if permissive(subs))
+                access.missing.is_some() || matches!(&access.source, ReadSource::Tensor(_, subs) if permissive(subs))
             }
             _ => false,
         };
@@ -146,14 +152,14 @@ fn convert(node: Node, dtype: DType) -> Node {
     match node {
         Node::Known(value) => Node::Known(value.cast(dtype)),
         Node::Missing => Node::Missing,
-        // Indices and sizes have this type already, and stay what they are in subscripts.
+        // Indices and sizes have this type already, and stay recognisable in subscripts.
         Node::Index(_) | Node::Size(..) if dtype == DType::I64 => node,
-        // A conversion to the same type is folded when the kernel is built.
+        // A conversion to the same type is folded by the builder.
         other => Node::Call(Op::Cast(dtype), dtype, vec![other]),
     }
 }
 
-/// Simplifies the statements of a block; a block that does nothing to what lives outside of it is empty.
+/// Simplifies the statements of a block; a block without effects outside of it is empty.
 pub fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
     let out = root(given, policy);
     let inner: Vec<TensorId> = out
@@ -168,21 +174,21 @@ pub fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
     if effects { out } else { Vec::new() }
 }
 
-/// Simplifies statements; those that do nothing are dropped.
+/// Simplifies statements, and removes those without effect.
 pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
     let mut given = map_steps(given, &mut |n| node(n, policy));
     let mut out: Vec<Step> = Vec::new();
     given.reverse();
     while let Some(step) = given.pop() {
         match step {
-            // A name that is known takes part in what follows.
+            // A constant name is propagated.
             Step::Let(var, value @ (Node::Known(_) | Node::Missing)) => {
                 given = map_steps(substitute(std::mem::take(&mut given), var, &value), &mut |n| node(n, policy));
             }
             Step::If(cond, then, otherwise) => match cond {
                 Node::Known(value) => {
                     let chosen = if value.is_truthy() { then } else { otherwise };
-                    // A block is a scope, but names are unique, so its statements can stand here.
+                    // A block is a scope, but names are unique, so its statements can be moved out.
                     given.extend(chosen.into_iter().rev());
                 }
                 cond => {
@@ -209,7 +215,9 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
                 let absorbed = match (&value, update.absorbed) {
                     (Node::Known(v), Some(fill)) => {
                         let v = v.cast(update.operand);
-                        eval(update.op, update.operand, &[fill, v]).same_number(fill)
+                        let decided = policy.absorbed(update.op, update.operand, 1, v);
+                        // An annihilator wins over a fill value of NaN.
+                        decided.unwrap_or_else(|| eval(update.op, update.operand, &[fill, v])).same_number(fill)
                     }
                     _ => false,
                 };
@@ -217,20 +225,21 @@ pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
                     out.push(Step::Assign(target, Some(update), value));
                 }
             }
-            // What is not stored is not written, either, where nothing was written before.
-            Step::Assign(Target { fresh: Some(fill), .. }, None, Node::Known(value))
+            // A fill value is not stored where nothing was written before.
+            Step::Assign(WriteTarget { fresh: Some(fill), .. }, None, Node::Known(value))
                 if value.cast(fill.dtype()).same_number(fill) => {}
             other => out.push(other),
         }
     }
-    match fill_in(&mut out) {
+    match propagate_fill(&mut out) {
         true => root(out, policy),
         false => out,
     }
 }
 
-/// Tensors that are declared here are their fill until a statement writes them, or for ever. Gives whether that was new.
-fn fill_in(steps: &mut [Step]) -> bool {
+/// Replaces reads of declared tensors by their fill values, before the first write. Gives true if
+/// something changed.
+fn propagate_fill(steps: &mut [Step]) -> bool {
     let mut blank: Vec<(TensorId, Value)> = Vec::new();
     let mut any = false;
     for step in steps {
@@ -260,19 +269,19 @@ fn fill_in(steps: &mut [Step]) -> bool {
     any
 }
 
-/// The tensor that a node reads, inside of it; outside it is still missing.
+/// The tensor that a node reads in bounds; reads out of bounds are still missing.
 fn tensor_of(node: &Node) -> Option<TensorId> {
     match node {
         Node::Access(access) if !is_permissive(access) => match &access.source {
-            Source::Tensor(tensor, _) => Some(*tensor),
-            Source::Mask(..) => None,
+            ReadSource::Tensor(tensor, _) => Some(*tensor),
+            ReadSource::Mask(..) => None,
         },
         _ => None,
     }
 }
 
-fn is_permissive(access: &Access) -> bool {
-    matches!(&access.source, Source::Tensor(_, subs) if subs.iter().any(|sub| sub.permissive || !sub.inside))
+fn is_permissive(access: &PartialAccess) -> bool {
+    matches!(&access.source, ReadSource::Tensor(_, subs) if subs.iter().any(|sub| sub.permissive || !sub.inside))
 }
 
 fn substitute(steps: Vec<Step>, var: VarId, value: &Node) -> Vec<Step> {

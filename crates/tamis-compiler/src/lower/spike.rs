@@ -1,4 +1,4 @@
-//! Spikes: something up to a coordinate, and something else at that coordinate.
+//! Spikes: one payload up to a coordinate, and another one at that coordinate.
 
 use super::Lowerer;
 use super::node::Step;
@@ -13,18 +13,18 @@ impl Lowerer<'_> {
         let low = self.b.call_in(Op::Max, DType::I64, &[spike.at, region.start]);
         let before = self.b.call_in(Op::Min, DType::I64, &[low, region.stop]);
         let before = self.b.name("before", before);
-        let mut parts = self.begin_parts();
+        let mut completeness = self.begin_subregions();
         let body = self.set_looplet(steps.clone(), id, &Looplet::Run(spike.body));
-        self.region(Region { stop: before, whole: false, point: false, filled: false, piece: None, ..region }, body);
-        self.end_part(&mut parts);
+        self.region(Region { stop: before, whole: false, point: false, filled: false, chunk: None, ..region }, body);
+        self.end_subregion(&mut completeness);
         let one = self.b.int(1);
         let after = self.b.add(spike.at, one);
         let tail = self.set_looplet(steps, id, &Looplet::Run(spike.tail));
         let point =
-            Region { start: spike.at, stop: after, whole: false, point: true, filled: true, piece: None, ..region };
+            Region { start: spike.at, stop: after, whole: false, point: true, filled: true, chunk: None, ..region };
         let then = self.in_block(|this| this.region(point, tail));
-        self.end_part(&mut parts);
-        self.end_parts(parts);
+        self.end_subregion(&mut completeness);
+        self.end_subregions(completeness);
         if !then.is_empty() {
             let above = self.b.call_in(Op::Le, DType::I64, &[region.start, spike.at]);
             let below = self.b.call_in(Op::Lt, DType::I64, &[spike.at, region.stop]);

@@ -1,4 +1,5 @@
-//! Switches: whether there is anything at all is asked outside the loop, where that leaves nothing to do otherwise.
+//! Switches (loop unswitching): the presence of a fiber is tested once, outside of the loop, if
+//! nothing happens without it.
 
 use super::Lowerer;
 use super::node::{Node, Step, map_steps};
@@ -17,7 +18,7 @@ impl Lowerer<'_> {
         guarded: Looplet,
     ) {
         if !self.idle_without(&steps, &[id]) {
-            // There is something to do in both cases; the loop is written once.
+            // Both cases have work, so the loop is emitted once.
             let steps = self.set_looplet(steps, id, &guarded);
             return self.region(region, steps);
         }

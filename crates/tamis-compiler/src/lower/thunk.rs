@@ -1,4 +1,4 @@
-//! Thunks: what a looplet needs is set up once, before the loop.
+//! Thunks: the preamble of a looplet runs once, before the loop.
 
 use super::Lowerer;
 use super::node::Step;

@@ -1,8 +1,13 @@
-//! Subscripts that several loops make together, `a*i + b*k + c`: what they cover while some of the loops are not entered yet.
+//! Windows: affine subscripts of several loops, `a*i + b*k + c`, and the coordinates that they
+//! cover before all loops are entered.
+//!
+//! In: an access and a loop that moves its next subscript together with other loops. Out: a looplet
+//! in windows: each coordinate of the loop meets a contiguous range of stored coordinates. The
+//! inner loops continue from the position that the outer loop found.
 
 use super::Lowerer;
-use super::node::{Access, Node, Part, Source, Step, Sub, visit_steps};
-use super::repeat::depends;
+use super::node::{Node, PartialAccess, Projection, ReadSource, Step, Sub, visit_steps};
+use super::run_algebra::depends;
 use super::simplify;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
@@ -10,24 +15,25 @@ use tamis_ir::kernel::ExprId;
 use tamis_ir::looplet::{Looplet, Payload, Window};
 use tamis_ir::program::IndexId;
 
-/// The largest coefficient that windows are made of.
+/// The largest coefficient of windows.
 const LARGEST: u64 = 1 << 24;
 
-/// A sum over loop indices.
-struct Sum {
-    /// What loops that are not entered yet add, the one that is about to be among them: their indices times these.
+/// An affine sum over loop indices.
+struct AffineSum {
+    /// The indices of loops that are not entered yet, including the current one, with their
+    /// coefficients.
     open: Vec<(IndexId, i64)>,
-    /// What is known already, times these.
+    /// Known terms, with their coefficients.
     known: Vec<(i64, Node)>,
 }
 
-impl Sum {
-    fn of(known: Node) -> Sum {
-        Sum { open: Vec::new(), known: vec![(1, known)] }
+impl AffineSum {
+    fn of(known: Node) -> AffineSum {
+        AffineSum { open: Vec::new(), known: vec![(1, known)] }
     }
 
-    fn times(mut self, by: i64) -> Option<Sum> {
-        // Beyond, products of indices might wrap around; such subscripts are looked at one by one.
+    fn times(mut self, by: i64) -> Option<AffineSum> {
+        // Larger products of indices might wrap around; such subscripts are looked up one by one.
         if by.unsigned_abs() > LARGEST {
             return None;
         }
@@ -40,10 +46,10 @@ impl Sum {
         Some(self)
     }
 
-    fn plus(mut self, other: Sum) -> Option<Sum> {
+    fn plus(mut self, other: AffineSum) -> Option<AffineSum> {
         for (index, coefficient) in other.open {
             match self.open.iter_mut().find(|(i, _)| *i == index) {
-                Some((_, sum)) => *sum = sum.checked_add(coefficient)?,
+                Some((_, affine_sum)) => *affine_sum = affine_sum.checked_add(coefficient)?,
                 None => self.open.push((index, coefficient)),
             }
         }
@@ -53,54 +59,57 @@ impl Sum {
     }
 }
 
-/// What a subscript covers while a loop is about to be entered.
-pub(super) struct Cover {
-    /// How far it moves with the loop's index.
+/// The coordinates that a subscript covers before a loop is entered.
+pub(super) struct Footprint {
+    /// The coefficient of the loop's index.
     pub(super) stride: i64,
-    /// The least it is at index 0, and the greatest.
+    /// The least and the greatest coordinate at index 0.
     pub(super) low: ExprId,
     pub(super) last: ExprId,
-    /// Other loops move it, too.
+    /// True if other loops move it, too.
     pub(super) open: bool,
 }
 
-/// What a subscript covers inside of a loop that other loops move it in.
-pub(super) struct OpenCover {
-    /// These loops, with how far each moves it.
+/// The coordinates that a subscript covers inside of a loop, while other loops that move it are not
+/// entered.
+pub(super) struct OpenFootprint {
+    /// These loops, with their coefficients.
     pub(super) terms: Vec<(IndexId, i64)>,
-    /// The least it is, and the greatest.
+    /// The least and the greatest coordinate.
     pub(super) low: ExprId,
     pub(super) last: ExprId,
 }
 
 impl Lowerer<'_> {
-    /// What a subscript covers along a loop that is about to be entered, if it moves with it, and it is known how far the
-    /// inner loops go that move it.
-    pub(super) fn cover(&mut self, node: &Node, index: IndexId) -> Option<Cover> {
-        let sum = self.sum(node, index)?;
-        let stride = sum.open.iter().find(|(i, _)| *i == index).map(|(_, coefficient)| *coefficient)?;
-        let (low, last, open) = self.least_and_greatest(sum, index)?;
-        Some(Cover { stride, low, last, open })
+    /// The footprint of a subscript along a loop that is about to be entered and moves it, if the
+    /// extents of the inner loops that move it are known.
+    pub(super) fn footprint(&mut self, node: &Node, index: IndexId) -> Option<Footprint> {
+        let affine_sum = self.affine_sum(node, index)?;
+        let stride = affine_sum.open.iter().find(|(i, _)| *i == index).map(|(_, coefficient)| *coefficient)?;
+        let (low, last, open) = self.range_of(affine_sum, index)?;
+        Some(Footprint { stride, low, last, open })
     }
 
-    /// What a subscript covers that a loop about to be entered does not move, but inner ones do.
-    pub(super) fn cover_below(&mut self, node: &Node, index: IndexId) -> Option<(ExprId, ExprId)> {
-        let sum = self.sum(node, index)?;
-        let moved = sum.open.iter().any(|(i, _)| *i == index);
-        let (low, last, open) = self.least_and_greatest(sum, index)?;
+    /// The range of a subscript that only inner loops move, not the loop that is about to be
+    /// entered.
+    pub(super) fn footprint_below(&mut self, node: &Node, index: IndexId) -> Option<(ExprId, ExprId)> {
+        let affine_sum = self.affine_sum(node, index)?;
+        let moved = affine_sum.open.iter().any(|(i, _)| *i == index);
+        let (low, last, open) = self.range_of(affine_sum, index)?;
         (open && !moved).then_some((low, last))
     }
 
-    /// The least that a sum is, apart from the index of a loop about to be entered, and the greatest; whether they differ.
-    fn least_and_greatest(&mut self, sum: Sum, index: IndexId) -> Option<(ExprId, ExprId, bool)> {
+    /// The least and the greatest value of a sum without the term of the loop's index; and true if
+    /// they differ.
+    fn range_of(&mut self, affine_sum: AffineSum, index: IndexId) -> Option<(ExprId, ExprId, bool)> {
         let mut low = self.b.int(0);
-        for (coefficient, node) in &sum.known {
+        for (coefficient, node) in &affine_sum.known {
             let value = self.integer(node);
             low = self.plus_times(low, value, *coefficient);
         }
         let mut last = low;
         let one = self.b.int(1);
-        let others: Vec<(IndexId, i64)> = sum.open.into_iter().filter(|(i, _)| *i != index).collect();
+        let others: Vec<(IndexId, i64)> = affine_sum.open.into_iter().filter(|(i, _)| *i != index).collect();
         for (other, coefficient) in &others {
             let (start, stop) = self.extent_before(*other)?;
             let end = self.b.sub(stop, one);
@@ -111,9 +120,10 @@ impl Lowerer<'_> {
         Some((low, last, !others.is_empty()))
     }
 
-    /// The windows of a subscript along a loop, and whether they go down, so that it is mirrored.
+    /// The windows of a subscript along a loop, and true if they move down, so that the subscript
+    /// is mirrored.
     pub(super) fn window(&mut self, sub: &Sub, index: IndexId) -> Option<(Window, bool)> {
-        let Cover { stride, low, last, open } = self.cover(&sub.node, index)?;
+        let Footprint { stride, low, last, open } = self.footprint(&sub.node, index)?;
         let (low, last) = (self.b.name("low", low), self.b.name("last", last));
         let size = stride.unsigned_abs();
         if stride > 0 {
@@ -124,19 +134,19 @@ impl Lowerer<'_> {
         Some((Window { stride: size, low, last, open }, true))
     }
 
-    /// The structure of an access along a loop that does not move its next level's coordinate one by one.
+    /// The structure of an access along a loop that does not move its next coordinate one by one.
     pub(super) fn unfurl_window(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         index: IndexId,
         extent: (ExprId, ExprId),
-        alike: bool,
+        fill_outside: bool,
     ) -> Option<Looplet> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(access.level)?);
-        match &sub.part {
-            Part::Remainder(..) => return None,
-            Part::Minus(other) if !self.is_known(&other.node) => return None,
+        match &sub.projection {
+            Projection::Remainder(..) => return None,
+            Projection::Minus(other) if !self.is_known(&other.node) => return None,
             _ => {}
         }
         let (window, mirrored) = self.window(sub, index)?;
@@ -147,29 +157,30 @@ impl Lowerer<'_> {
         }
         let zero = self.b.int(0);
         let looplet = self.seen_through_window(access, looplet, extent, mirrored);
-        // Along the subscript itself.
-        let mut looplet = match &sub.part {
-            Part::Quotient(by) => looplet.along(&mut self.b, *by, None)?,
-            Part::Minus(other) => {
+        // In the coordinates of the subscript itself.
+        let mut looplet = match &sub.projection {
+            Projection::Quotient(by) => looplet.affine_map(&mut self.b, *by, None)?,
+            Projection::Minus(other) => {
                 let stored = self.difference(tensor, zero, other);
                 let shift = self.b.sub(zero, stored);
-                looplet.along(&mut self.b, 1, Some(shift))?
+                looplet.affine_map(&mut self.b, 1, Some(shift))?
             }
             _ => looplet,
         };
-        if sub.permissive && (endless || !alike) {
+        if sub.permissive && (endless || !fill_outside) {
             let size = self.bound[tensor.index()].dims[sub.dim];
-            looplet = super::along::between(looplet, zero, size, Payload::Missing);
+            looplet = super::affine_map::bounded_by(looplet, zero, size, Payload::Missing);
         }
         if mirrored {
             looplet = looplet.mirrored(&mut self.b)?;
         }
         let looplet = match window {
-            // Coordinates one by one.
+            // Single coordinates.
             Window { stride: 1, low, open: false, .. } => {
                 let shift = self.b.sub(zero, low);
-                let moved = looplet.clone().along(&mut self.b, 1, Some(shift));
-                // Pieces that are mirrored are not moved, but seen through windows of one coordinate.
+                let moved = looplet.clone().affine_map(&mut self.b, 1, Some(shift));
+                // Mirrored segments cannot be shifted, so they are read through windows of one
+                // coordinate.
                 moved.or_else(|| looplet.reduced(&mut self.b, window))?
             }
             window => looplet.reduced(&mut self.b, window)?,
@@ -178,16 +189,16 @@ impl Lowerer<'_> {
         Some(looplet)
     }
 
-    /// A fiber from where the window over it starts, or up to where it ends, if that is known.
+    /// The part of a fiber at or after the known start of its window, or up to the known end.
     pub(super) fn seen_through_window(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         looplet: Looplet,
         extent: (ExprId, ExprId),
         mirrored: bool,
     ) -> Looplet {
         match access.window {
-            // Every loop since then has moved on to its own part of the window.
+            // Every loop entered since then has moved on to its own part of the window.
             Some((edge, loops)) if loops == self.entered(access) => {
                 looplet.starting(&mut self.b, edge, extent, mirrored)
             }
@@ -195,14 +206,14 @@ impl Lowerer<'_> {
         }
     }
 
-    /// How many of the loops that move the next subscript of an access are entered.
-    pub(super) fn entered(&self, access: &Access) -> usize {
+    /// The number of entered loops that move the next subscript of an access.
+    pub(super) fn entered(&self, access: &PartialAccess) -> usize {
         self.entered_at(access, access.level)
     }
 
-    /// How many of the loops that move the subscript of a level are entered.
-    pub(super) fn entered_at(&self, access: &Access, level: usize) -> usize {
-        let Source::Tensor(_, subs) = &access.source else { return 0 };
+    /// The number of entered loops that move the subscript of a level.
+    pub(super) fn entered_at(&self, access: &PartialAccess, level: usize) -> usize {
+        let ReadSource::Tensor(_, subs) = &access.source else { return 0 };
         let mut found: Vec<IndexId> = Vec::new();
         if let Some(sub) = subs.get(level) {
             sub.node.visit(&mut |node| match node {
@@ -213,12 +224,13 @@ impl Lowerer<'_> {
         found.len()
     }
 
-    /// Accesses for which it makes no difference whether a coordinate lies outside of the tensor or is not stored.
-    pub(super) fn alike_outside(&mut self, steps: &[Step], index: IndexId) -> Vec<u32> {
+    /// The accesses whose reads out of bounds have the same effect as reads of elements that are
+    /// not stored.
+    pub(super) fn outside_is_fill(&mut self, steps: &[Step], index: IndexId) -> Vec<u32> {
         let mut permissive: Vec<u32> = Vec::new();
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(_, subs) = &access.source
+                && let ReadSource::Tensor(_, subs) = &access.source
                 && subs.iter().skip(access.level).any(|sub| sub.permissive)
                 && subs.iter().skip(access.level).any(|sub| depends(&sub.node, index))
                 && !permissive.contains(&access.id)
@@ -234,7 +246,7 @@ impl Lowerer<'_> {
         permissive
     }
 
-    /// From where to where a loop goes that is not entered yet, if that is known already.
+    /// The bounds of a loop that is not entered yet, if they are known already.
     pub(super) fn extent_before(&mut self, index: IndexId) -> Option<(ExprId, ExprId)> {
         if !self.bounded[index.index()] {
             let (start, stop, _) = self.inferred(index);
@@ -244,58 +256,58 @@ impl Lowerer<'_> {
         (self.is_known(&start) && self.is_known(&stop)).then(|| (self.integer(&start), self.integer(&stop)))
     }
 
-    /// The loops that are not entered yet and move a subscript, with how far, and what it covers meanwhile; `inner` is one
+    /// The loops that move a subscript and are not entered yet, with its footprint; `inner` is one
     /// of them, and `index` is entered.
-    pub(super) fn cover_of_open(&mut self, node: &Node, index: IndexId, inner: IndexId) -> Option<OpenCover> {
-        let sum = self.sum(node, inner)?;
-        let terms = sum.open.clone();
-        let (low, last, open) = self.least_and_greatest(sum, index)?;
-        open.then_some(OpenCover { terms, low, last })
+    pub(super) fn open_footprint(&mut self, node: &Node, index: IndexId, inner: IndexId) -> Option<OpenFootprint> {
+        let affine_sum = self.affine_sum(node, inner)?;
+        let terms = affine_sum.open.clone();
+        let (low, last, open) = self.range_of(affine_sum, index)?;
+        open.then_some(OpenFootprint { terms, low, last })
     }
 
-    fn sum(&self, node: &Node, index: IndexId) -> Option<Sum> {
+    fn affine_sum(&self, node: &Node, index: IndexId) -> Option<AffineSum> {
         let is_open = |i: IndexId| i == index || self.indices[i.index()].is_none();
         match node {
-            Node::Index(i) if is_open(*i) => Some(Sum { open: vec![(*i, 1)], known: Vec::new() }),
+            Node::Index(i) if is_open(*i) => Some(AffineSum { open: vec![(*i, 1)], known: Vec::new() }),
             Node::Index(_) | Node::Known(Value::I64(_)) | Node::Size(..) | Node::Value(_) => {
-                Some(Sum::of(node.clone()))
+                Some(AffineSum::of(node.clone()))
             }
             Node::Call(op, DType::I64, operands) => match (op, &operands[..]) {
-                (Op::Cast(DType::I64), [a]) => self.sum(a, index),
-                (Op::Add, [a, b]) => self.sum(a, index)?.plus(self.sum(b, index)?),
-                (Op::Sub, [a, b]) => self.sum(a, index)?.plus(self.sum(b, index)?.times(-1)?),
-                (Op::Neg, [a]) => self.sum(a, index)?.times(-1),
+                (Op::Cast(DType::I64), [a]) => self.affine_sum(a, index),
+                (Op::Add, [a, b]) => self.affine_sum(a, index)?.plus(self.affine_sum(b, index)?),
+                (Op::Sub, [a, b]) => self.affine_sum(a, index)?.plus(self.affine_sum(b, index)?.times(-1)?),
+                (Op::Neg, [a]) => self.affine_sum(a, index)?.times(-1),
                 (Op::Mul, [Node::Known(Value::I64(by)), a] | [a, Node::Known(Value::I64(by))]) => {
-                    self.sum(a, index)?.times(*by)
+                    self.affine_sum(a, index)?.times(*by)
                 }
-                _ => self.is_known(node).then(|| Sum::of(node.clone())),
+                _ => self.is_known(node).then(|| AffineSum::of(node.clone())),
             },
             _ => None,
         }
     }
 
-    /// `sum + by * value`.
-    pub(super) fn plus_times(&mut self, sum: ExprId, value: ExprId, by: i64) -> ExprId {
+    /// `affine_sum + by * value`.
+    pub(super) fn plus_times(&mut self, affine_sum: ExprId, value: ExprId, by: i64) -> ExprId {
         match by {
             _ if self.saturates => {
                 let by = self.b.int(by);
                 let product = self.saturating_mul(value, by);
-                self.saturating_add(sum, product)
+                self.saturating_add(affine_sum, product)
             }
-            1 => self.b.add(sum, value),
-            -1 => self.b.sub(sum, value),
+            1 => self.b.add(affine_sum, value),
+            -1 => self.b.sub(affine_sum, value),
             _ => {
                 let by = self.b.int(by);
                 let product = self.b.call_in(Op::Mul, DType::I64, &[value, by]);
-                self.b.add(sum, product)
+                self.b.add(affine_sum, product)
             }
         }
     }
 
-    /// A loop reduces the subscript of a level whose fiber is not known yet, because a window over a level above is still
-    /// open: later, each window is searched for.
+    /// Warns of a loop that moves the subscript of a level whose fiber is not known yet, because a
+    /// window over an outer level is still open: each window is searched for later.
     pub(super) fn warn_of_open_windows(&mut self, steps: &[Step], index: IndexId) {
-        let mut found: Vec<Access> = Vec::new();
+        let mut found: Vec<PartialAccess> = Vec::new();
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
                 && access.looplet.is_none()
@@ -306,10 +318,10 @@ impl Lowerer<'_> {
             }
         });
         for access in found {
-            let Source::Tensor(tensor, subs) = &access.source else { continue };
+            let ReadSource::Tensor(tensor, subs) = &access.source else { continue };
             let below = subs.iter().enumerate().skip(access.level + 1).find(|(level, sub)| {
                 let searched = self.row(*tensor, *level).is_some_and(|row| !row.capabilities.random_access);
-                searched && sub.part == Part::Whole && self.is_reduced_by(sub, index)
+                searched && sub.projection == Projection::Whole && self.is_reduced_by(sub, index)
             });
             let (Some((level, sub)), Some(above)) = (below, subs.get(access.level)) else { continue };
             let (Some(inner), Some(outer)) = (self.open_index(sub, index), self.open_index(above, index)) else {
@@ -330,12 +342,12 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Whether a loop moves a subscript that an inner one moves, too.
+    /// True if a loop and an inner loop both move a subscript.
     fn is_reduced_by(&self, sub: &Sub, index: IndexId) -> bool {
         depends(&sub.node, index) && self.open_index(sub, index).is_some()
     }
 
-    /// An index that a subscript waits for, other than this one.
+    /// An index of a subscript whose loop is not entered, other than `index`.
     pub(super) fn open_index(&self, sub: &Sub, index: IndexId) -> Option<IndexId> {
         let mut found = None;
         sub.node.visit(&mut |node| match node {

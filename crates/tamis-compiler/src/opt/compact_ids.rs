@@ -26,9 +26,9 @@ pub(super) fn run(kernel: Kernel, _: &Options) -> Kernel {
         table.new.set_mutable(new, info.mutable);
         table.vars[param.index()] = Some(new);
     }
-    for fact in &kernel.facts {
+    for fact in &kernel.assumptions {
         let fact = fact.map_expr(|expr| table.expr(&kernel, expr));
-        table.new.promise(fact);
+        table.new.assume(fact);
     }
     let body = kernel.body.iter().map(|stmt| table.stmt(&kernel, stmt)).collect();
     let mut compact = table.new.finish_with(body);

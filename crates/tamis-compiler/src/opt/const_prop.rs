@@ -10,7 +10,7 @@ use super::effects::{Effects, WriteTimes, diverges};
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Op, Value};
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Stmt, VarId};
+use tamis_ir::kernel::{Assumption, Block, BufferId, Expr, ExprId, Kernel, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
 /// The maximum number of element facts kept per buffer.
@@ -69,8 +69,8 @@ impl ConstProp {
 
     /// Merges parameters that the assumptions state to be equal.
     fn assumptions(&mut self) {
-        for fact in self.editor.kernel().facts.clone() {
-            if let Fact::Holds(cond) = fact
+        for fact in self.editor.kernel().assumptions.clone() {
+            if let Assumption::Holds(cond) = fact
                 && let Expr::Call(Op::Eq, DType::I64, operands) = self.editor.kernel().expr(cond).clone()
             {
                 let (a, b) = (self.expr(operands[0]), self.expr(operands[1]));
@@ -85,14 +85,14 @@ impl ConstProp {
             }
         }
         // Other assumptions are rewritten to the representative; equalities still name both.
-        let mut facts = self.editor.kernel().facts.clone();
+        let mut facts = self.editor.kernel().assumptions.clone();
         for fact in &mut facts {
             let equality = fact.expr().is_some_and(|e| matches!(self.editor.kernel().expr(e), Expr::Call(Op::Eq, ..)));
             if !equality {
                 *fact = fact.map_expr(|expr| self.expr(expr));
             }
         }
-        self.editor.set_facts(facts);
+        self.editor.set_assumptions(facts);
     }
 
     fn tick(&mut self) -> u64 {
@@ -620,7 +620,7 @@ mod tests {
         let mut make = Make::new();
         let (n, m, zero) = (make.n, make.m, make.int(0));
         let equal = make.call(Op::Eq, &[m, n]);
-        make.b.promise(Fact::Holds(equal));
+        make.b.assume(Assumption::Holds(equal));
         make.count("i", zero, m, |make, i| {
             let x = make.load(make.x, i);
             make.b.store(make.y, i, x);

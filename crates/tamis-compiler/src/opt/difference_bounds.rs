@@ -9,7 +9,7 @@ use super::effects::WriteTimes;
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
-use tamis_ir::kernel::{BufferId, Expr, ExprId, Fact, Kernel, VarId};
+use tamis_ir::kernel::{Assumption, BufferId, Expr, ExprId, Kernel, VarId};
 
 /// An immutable integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +42,7 @@ const FAR: i64 = 1 << 62;
 pub(super) struct BoundsCheckpoint(usize, usize);
 
 pub(super) struct DifferenceBounds {
-    facts: Vec<Fact>,
+    assumptions: Vec<Assumption>,
     /// For each atom `a`, the `b` and `c` of `a <= b + c`.
     edges: Vec<Vec<(DifferenceAtom, i64)>>,
     /// Undo log: atoms in the order in which they got an edge.
@@ -60,7 +60,7 @@ pub(super) struct DifferenceBounds {
 impl DifferenceBounds {
     pub(super) fn new(kernel: &Kernel) -> DifferenceBounds {
         DifferenceBounds {
-            facts: kernel.facts.clone(),
+            assumptions: kernel.assumptions.clone(),
             edges: vec![Vec::new()],
             added: Vec::new(),
             atoms: FxHashMap::default(),
@@ -178,13 +178,13 @@ impl DifferenceBounds {
                 if kernel.buffer(*buffer).elem.is_index() {
                     self.learn(zero, own, 0);
                 }
-                for fact in self.facts.clone() {
+                for fact in self.assumptions.clone() {
                     match fact {
-                        Fact::Below { buffer: other, bound } if other == *buffer => {
+                        Assumption::Below { buffer: other, bound } if other == *buffer => {
                             let bound = self.term(kernel, times, bound);
                             self.learn(own, bound, -1);
                         }
-                        Fact::Increasing(other) if other == *buffer => {
+                        Assumption::Nondecreasing(other) if other == *buffer => {
                             let index = self.term(kernel, times, *index);
                             self.learn_increasing(*buffer, atom, index);
                         }

@@ -3,7 +3,7 @@
 //!
 //! `if c { list[count] = x; count = count + 1 }` becomes `list[count] = x; count = select(c, count
 //! + 1, count)`. In: a kernel whose flags jump threading has removed. The pass fires where the
-//! buffer has a spare element (`Fact::Spare`), and leaves predictable conditions alone. The next
+//! buffer has a spare element (`Assumption::SpareCapacity`), and leaves predictable conditions alone. The next
 //! append overwrites an element that is not counted, or finalisation truncates it. A value that
 //! might not fit its type is stored as 0.
 
@@ -11,14 +11,14 @@ use super::{Editor, Options};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::format::Width;
-use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Fact, Kernel, Stmt, VarId};
+use tamis_ir::kernel::{Assumption, Block, BufferId, Elem, Expr, ExprId, Kernel, Stmt, VarId};
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let spare: Vec<BufferId> = kernel
-        .facts
+        .assumptions
         .iter()
         .filter_map(|fact| match fact {
-            Fact::Spare(buffer) => Some(*buffer),
+            Assumption::SpareCapacity(buffer) => Some(*buffer),
             _ => None,
         })
         .collect();
@@ -197,7 +197,7 @@ mod tests {
     fn an_append_with_spare_capacity_has_no_branch() {
         let mut make = Make::new();
         let y = make.y;
-        make.b.promise(Fact::Spare(y));
+        make.b.assume(Assumption::SpareCapacity(y));
         appending(&mut make, y);
         let expected = [
             "var count: i64 = 0",

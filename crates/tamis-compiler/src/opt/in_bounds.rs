@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::rewrite::{evaluated_first, is_always_there};
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Fact, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{Assumption, Block, BufferId, Expr, ExprId, Kernel, Role, Stmt, VarId};
 
 /// A pass that tracks in-bounds elements on its walk through a kernel.
 pub(super) trait InBoundsPass {
@@ -45,7 +45,7 @@ const DEEPEST: usize = 6;
 /// Elements that are known to exist at the current program point.
 pub(super) struct InBounds {
     pub(super) times: WriteTimes,
-    facts: Vec<Fact>,
+    assumptions: Vec<Assumption>,
     /// The time of the last access to an element.
     there: FxHashMap<(BufferId, ExprId), u64>,
     /// Undo log of `there`, for rollback at the end of a block.
@@ -70,13 +70,13 @@ pub(super) struct InBoundsCheckpoint(usize, usize);
 
 impl InBounds {
     pub(super) fn new(kernel: &Kernel) -> InBounds {
-        let lengths = kernel.facts.iter().filter_map(|fact| match fact {
-            Fact::Length { buffer, least } => Some((*buffer, *least, 0)),
+        let lengths = kernel.assumptions.iter().filter_map(|fact| match fact {
+            Assumption::Length { buffer, least } => Some((*buffer, *least, 0)),
             _ => None,
         });
         InBounds {
             times: WriteTimes::new(kernel),
-            facts: kernel.facts.clone(),
+            assumptions: kernel.assumptions.clone(),
             there: FxHashMap::default(),
             trail: Vec::new(),
             lengths: lengths.collect(),
@@ -117,8 +117,8 @@ impl InBounds {
 
     /// True if another buffer of at most the same length has this element.
     fn is_beside(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
-        self.facts.iter().any(|fact| match fact {
-            Fact::Longer { buffer: longer, other, more } if *longer == buffer => {
+        self.assumptions.iter().any(|fact| match fact {
+            Assumption::Longer { buffer: longer, other, more } if *longer == buffer => {
                 self.proves(kernel, *other, index, depth - 1)
                     || plus_constant(kernel, index).is_some_and(|(base, constant)| {
                         (0..=i64::from(*more)).contains(&constant) && self.proves(kernel, *other, base, depth - 1)
@@ -214,7 +214,7 @@ impl InBounds {
     }
 
     fn is_bounded(&self, buffer: BufferId, bound: ExprId) -> bool {
-        self.facts.contains(&Fact::Below { buffer, bound })
+        self.assumptions.contains(&Assumption::Below { buffer, bound })
     }
 
     // Program points

@@ -232,14 +232,14 @@ pub(super) fn name(kernel: &Kernel, id: ExprId) -> String {
 mod tests {
     use super::super::testing::{Make, after};
     use super::*;
-    use tamis_ir::kernel::Fact;
+    use tamis_ir::kernel::Assumption;
 
     /// A loop over stored elements with a dense loop inside, which multiplies by the element.
     fn scaled(longer: bool) -> Make {
         let mut make = Make::new();
         let (zero, n, m) = (make.int(0), make.n, make.m);
         if longer {
-            make.b.promise(Fact::Longer { buffer: make.x, other: make.crd, more: 0 });
+            make.b.assume(Assumption::Longer { buffer: make.x, other: make.crd, more: 0 });
         }
         make.count("q", zero, n, |make, q| {
             let coordinate = make.load(make.crd, q);

@@ -138,7 +138,7 @@ mod tests {
     use super::testing::{Make, after, all};
     use tamis_ir::Value;
     use tamis_ir::algebra::Op;
-    use tamis_ir::kernel::{Fact, Stmt};
+    use tamis_ir::kernel::{Assumption, Stmt};
 
     /// y = A x as the lowerer emits it: with a fill, separate sizes, and a name for every value.
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         let (zero, one, n, m) = (make.int(0), make.int(1), make.n, make.m);
         let nothing = make.float(0.0);
         let equal = make.call(Op::Eq, &[m, n]);
-        make.b.promise(Fact::Holds(equal));
+        make.b.assume(Assumption::Holds(equal));
         make.b.emit(Stmt::Grow { buffer: make.y, len: m, fill: Some(Value::F64(0.0)) });
         make.b.emit(Stmt::Fill { buffer: make.y, start: zero, len: m, value: nothing });
         make.count("i", zero, n, |make, i| {

@@ -9,7 +9,7 @@ use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
-use tamis_ir::kernel::{Block, Expr, ExprId, Fact, Kernel, Stmt};
+use tamis_ir::kernel::{Assumption, Block, Expr, ExprId, Kernel, Stmt};
 
 /// The maximum nesting of selects whose conditions refine the facts.
 const NESTED: usize = 3;
@@ -18,8 +18,8 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     let (bounds, times) = (DifferenceBounds::new(&kernel), WriteTimes::new(&kernel));
     let (editor, body) = Editor::new(kernel, options);
     let mut pass = Ranges { editor, bounds, times, truths: Vec::new(), memo: FxHashMap::default(), nested: 0 };
-    for fact in pass.editor.kernel().facts.clone() {
-        if let Fact::Holds(cond) = fact {
+    for fact in pass.editor.kernel().assumptions.clone() {
+        if let Assumption::Holds(cond) = fact {
             pass.assume(cond, true);
         }
     }
@@ -344,8 +344,8 @@ impl Ranges {
                 let (var, buffer, start, stop, key) = (*var, *buffer, *start, *stop, *key);
                 let ordered = self.at_most(start, stop, 0);
                 let zero = self.editor.int(0);
-                let below = self.editor.kernel().facts.iter().find_map(|fact| match fact {
-                    Fact::Below { buffer: other, bound } if *other == buffer => Some(*bound),
+                let below = self.editor.kernel().assumptions.iter().find_map(|fact| match fact {
+                    Assumption::Below { buffer: other, bound } if *other == buffer => Some(*bound),
                     _ => None,
                 });
                 let found = if self.at_most(key, zero, 0) || self.at_most(stop, start, 0) {
@@ -458,8 +458,8 @@ mod tests {
     fn searches_past_all_coordinates() {
         let mut make = Make::new();
         let (zero, one, n) = (make.int(0), make.int(1), make.n);
-        make.b.promise(Fact::Below { buffer: make.crd, bound: n });
-        make.b.promise(Fact::Increasing(make.pos));
+        make.b.assume(Assumption::Below { buffer: make.crd, bound: n });
+        make.b.assume(Assumption::Nondecreasing(make.pos));
         let (start, stop) = (make.load(make.pos, zero), make.load(make.pos, one));
         let from = make.b.search("from", make.crd, start, stop, zero);
         let to = make.b.search("to", make.crd, from, stop, n);

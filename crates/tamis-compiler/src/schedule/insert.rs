@@ -4,7 +4,7 @@
 //! that are produced out of order.
 
 use super::classify::productions;
-use crate::lower::{Mode, Plan};
+use crate::lower::{WriteMode, WritePlan};
 use std::borrow::Cow;
 use tamis_ir::format::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName};
 use tamis_ir::kernel::Merge;
@@ -52,9 +52,9 @@ pub struct Scattered {
 }
 
 /// The results that these write plans would scatter into.
-pub fn scattered(plans: &[Option<Plan>]) -> Vec<Scattered> {
+pub fn scattered(plans: &[Option<WritePlan>]) -> Vec<Scattered> {
     let plans = plans.iter().enumerate().filter_map(|(k, plan)| Some((TensorId(k as u32), plan.as_ref()?)));
-    let wanted = plans.filter(|(_, plan)| plan.mode == Mode::Scatter && !plan.fibers_matter);
+    let wanted = plans.filter(|(_, plan)| plan.mode == WriteMode::Scatter && !plan.tests_fibers);
     wanted.map(|(tensor, plan)| Scattered { tensor, merges: plan.merge != Merge::Never }).collect()
 }
 

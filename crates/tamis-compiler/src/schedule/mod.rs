@@ -81,6 +81,13 @@ struct LocatedCommand {
 
 /// A scheduling command. Loops are named by their indices; `k#2` is the second loop over `k` in the
 /// program's text.
+///
+/// ```
+/// use tamis_compiler::schedule::{Command, Schedule};
+/// let schedule = Schedule::parse("unroll(i, 4)")?;
+/// assert!(schedule.commands().eq([&Command::Unroll { index: "i".into(), factor: 4 }]));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Command {
@@ -112,6 +119,11 @@ pub enum Command {
 }
 
 /// The kind of a `bound` assertion.
+///
+/// ```
+/// use tamis_compiler::schedule::Schedule;
+/// assert!(Schedule::parse("bound(i, 100, exactly); bound(j, 8, at_most)").is_ok());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BoundKind {
     /// The trip count is exactly the number.
@@ -121,6 +133,12 @@ pub enum BoundKind {
 }
 
 /// The permitted data races of a parallel loop.
+///
+/// ```
+/// use tamis_compiler::schedule::Schedule;
+/// assert_eq!(Schedule::parse("parallelize(i)")?.to_string(), "parallelize(i)");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Races {
     /// Reductions, which are privatised and combined.

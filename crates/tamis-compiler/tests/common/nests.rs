@@ -5,7 +5,7 @@
 use super::random::KernelRng;
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
-use tamis_ir::kernel::{Array, BufferId, Builder, Elem, ExprId, Fact, Kernel, Memory, Role, Stmt};
+use tamis_ir::kernel::{Array, Assumption, BufferId, Builder, Elem, ExprId, Kernel, Memory, Role, Stmt};
 use tamis_ir::{DType, Value};
 
 /// Rows of the sparse operand, and coordinates in it, are below this.
@@ -90,7 +90,7 @@ impl Nest {
             self.b.emit(Stmt::Grow { buffer: self.row, len: size, fill: Some(fill) });
         }
         if self.random.one_in(2) {
-            self.b.promise(Fact::Below { buffer: self.crd, bound: rows });
+            self.b.assume(Assumption::Below { buffer: self.crd, bound: rows });
         }
         let var = self.b.new_var("i", DType::I64, false);
         let i = self.b.get(var);

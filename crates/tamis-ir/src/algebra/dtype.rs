@@ -30,6 +30,12 @@ pub enum DType {
 }
 
 /// The family a [`DType`] belongs to; promotion never goes to a lower one.
+///
+/// ```
+/// use tamis_ir::{DType, Kind};
+/// assert_eq!(DType::U8.kind(), Kind::Int);
+/// assert!(Kind::Int < Kind::Float);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Kind {

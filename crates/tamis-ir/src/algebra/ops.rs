@@ -423,7 +423,11 @@ impl Op {
     /// The type that values of `dtype` are converted to before the operator is applied: truth
     /// values for logical operators.
     pub fn operand_type(self, dtype: DType) -> DType {
-        if self.info().typing == Typing::Logical { DType::Bool } else { dtype }
+        match self.info().typing {
+            Typing::Logical => DType::Bool,
+            Typing::Float { .. } => dtype.float(),
+            _ => dtype,
+        }
     }
 
     /// The identity that a reduction by this operator into a tensor of type `dtype` starts from, in
@@ -440,7 +444,10 @@ impl Op {
         let info = self.info();
         // An empty difference is an empty sum.
         let identity = if self == Op::Sub { Some(Constant::Zero) } else { info.left_identity.or(info.right_identity) };
-        identity.and_then(|e| e.value(self.operand_type(dtype))).map(|e| e.cast(dtype))
+        let start = identity?.value(self.operand_type(dtype))?;
+        // An identity such as -inf has no value among integers.
+        let cast = start.cast(dtype);
+        cast.cast(start.dtype()).same_number(start).then_some(cast)
     }
 
     /// True if the operator takes much longer than an addition on operands of a type.

@@ -417,7 +417,7 @@ operators! {
         .aliases(&["absolute"])
         .ufuncs(&["absolute", "fabs"])
         .on_booleans("{0}"),
-    Sign => function("sign", ARITHMETIC, "-1, 0 or 1; z/|z| for complex numbers", unary! {
+    Sign => function("sign", ARITHMETIC, "-1, 0 or 1; z / abs(z) for complex numbers", unary! {
             int |x| Int::signum(x);
             float |x| sign(x);
             complex |z| complex::sign(z);

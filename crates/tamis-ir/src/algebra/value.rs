@@ -9,6 +9,14 @@ use std::hash::{Hash, Hasher};
 ///
 /// Equality and hashing are by type and bits (so expressions can be interned): `NaN == NaN`, and
 /// `0.0 != -0.0`. A program's `==` is the operator `eq`; see [`Value::same_number`].
+///
+/// ```
+/// use tamis_ir::{DType, Value};
+/// assert_eq!(Value::from(2.5), Value::F64(2.5));
+/// assert_eq!(Value::from(2.5).dtype(), DType::F64);
+/// assert_eq!(f64::try_from(Value::I32(3)), Ok(3.0));
+/// assert!(i64::try_from(Value::F64(2.5)).is_err(), "no digit is lost silently");
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Value {

@@ -7,6 +7,14 @@ use std::str::FromStr;
 macro_rules! codes {
     ($($code:ident $title:literal $explanation:literal)*) => {
         /// A stable code; its text never changes meaning, and a retired code is not reused.
+        ///
+        /// ```
+        /// use tamis_ir::Code;
+        /// let code: Code = "e0402".parse()?;
+        /// assert_eq!(code, Code::E0402);
+        /// println!("{code}: {}\n\n{}", code.title(), code.explanation());
+        /// # Ok::<(), tamis_ir::diag::UnknownCode>(())
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs)]
         pub enum Code { $($code),* }
@@ -124,7 +132,8 @@ E0303 "value may be missing"
 "A permissive access `A[~(i-1)]` has no value if its subscript is out of bounds. Supply one with
 `coalesce(A[~(i-1)], 0)` before the value is stored, tested or used as a subscript."
 E0304 "wrong number of arguments"
-"The function takes another number of arguments."
+"The function takes another number of arguments; the message says how many. `docs/reference/operators.md` lists all
+functions with their operands."
 E0305 "subscript or bound is not an integer"
 "Subscripts and the bounds of `range` are integers. Convert with `i64(x)` if that is intended."
 E0306 "literal does not fit"
@@ -149,7 +158,8 @@ E0403 "extent cannot be inferred"
 "Nothing determines the extent of this index or dimension. Use the index as a bare subscript of a tensor of known
 size, write `range(n)` instead of `_`, or declare the tensor with `shape=(...)`."
 E0404 "size overflows"
-"The product of the dimensions does not fit 64 bits (for a dense tensor), or a dimension is larger than 2^63-1."
+"The product of the dimensions does not fit 64 bits (for a dense tensor), or a dimension is larger than 2^63-1.
+Store the large dimensions in sparse levels, as in `tensor(\"coo\")`, or choose a smaller shape."
 E0405 "subscript out of bounds"
 "For some value of its indices, the subscript is outside the tensor. Bound the loop with `range(a, b)`, or permit
 it with `~` and supply the value outside with `coalesce`."
@@ -206,11 +216,13 @@ the number of stored elements (nnz). Choose fill values for which the statement 
 `dense`, or guard the statement so that it runs at stored elements only."
 
 E0701 "invalid arrays of a level"
-"The arrays of a level do not match its definition: one is missing, or has the wrong length or type."
+"The arrays of a level do not match its definition: one is missing, or has the wrong length or type. The page of the
+level in `docs/reference/levels` lists its arrays and their lengths."
 E0702 "invalid positions"
-"A `pos` array starts at 0, never decreases, and ends at the length of `crd`."
+"A `pos` array starts at 0, never decreases, and ends at the length of `crd`. Building the tensor from
+coordinates instead computes positions."
 E0703 "coordinate out of range"
-"Coordinates are in 0..n, where n is the size of the dimension."
+"Coordinates are in 0..n, where n is the size of the dimension. Correct the coordinate, or enlarge the shape."
 E0704 "unsorted coordinates"
 "The coordinates of a fiber are strictly increasing. Build the tensor from coordinates instead, which sorts them and
 combines duplicates."
@@ -218,9 +230,11 @@ E0705 "index does not fit its width"
 "Positions and coordinates are stored with 8, 16, 32 or 64 bits, and never wrap around. Without an explicit width, a
 sufficient one is chosen."
 E0706 "too large"
-"The tensor does not fit this machine: its size overflows, or there is not enough memory."
+"The tensor does not fit this machine: its size overflows, or there is not enough memory. Levels such as
+`sparse` store nonzeros only; narrower value types and coordinates (`sparse[u32,u16]`) halve what remains."
 E0707 "not representable in this format"
-"The format cannot store this tensor: for example, `singleton` stores exactly one element per fiber."
+"The format cannot store this tensor: for example, `singleton` stores exactly one element per fiber. Use a
+level without that restriction; `sparse` stores any coordinates."
 E0708 "duplicate coordinates"
 "Two elements have the same coordinates, and no rule combines them. Choose one of sum, min, max, prod, any, all,
 first or last."
@@ -232,18 +246,22 @@ here, so the result would be detached silently, and training would ignore this p
 states that no gradient is needed."
 
 E0801 "file cannot be read"
-"The operating system reports an error, or the file does not exist."
+"The operating system reports an error, or the file does not exist. Check the path and the permissions."
 E0802 "unknown file type"
 "The extension determines the type of a file: .mtx .tns .npz .bsp.npz .npy .smtx .pbm .pgm .idx1-ubyte .idx3-ubyte
 .txt, each optionally followed by .gz."
 E0803 "malformed header"
-"The header of the file is malformed or incomplete."
+"The header of the file is malformed or incomplete. The message shows the line and the form that is expected; correct
+it, or write the file again."
 E0804 "file too short or too long"
-"The number of entries differs from the one in the header."
+"The number of entries differs from the one in the header: the file was cut off, or the header is wrong. Fetch the file
+again, or correct the number."
 E0805 "malformed entry"
-"A line of the file is not a valid entry: a number is malformed, missing, or superfluous."
+"A line of the file is not a valid entry: a number is malformed, missing, or superfluous. Correct the line
+that the message shows."
 E0806 "index out of range"
-"An index is below 1, or outside the shape in the header."
+"An index is below 1, or outside the shape in the header. Indices in Matrix Market and FROSTT files start at 1, and
+those in smtx files at 0. Correct the entry, or the shape."
 E0807 "duplicate entry"
 "The file contains the same coordinates twice. Read it with `--duplicates sum` (or min, max, first, last) to combine
 them."
@@ -251,15 +269,18 @@ E0808 "entry violates the symmetry"
 "A symmetric, skew-symmetric or hermitian file stores one triangle, which implies the other: a skew-symmetric file
 has no entries on the diagonal, and a hermitian one only real numbers there."
 E0809 "unsupported feature of a file"
-"The file appears to be well-formed, but uses a feature that Tamis does not read."
+"The file appears to be well-formed, but uses a feature that Tamis does not read. Convert it with the
+library that wrote it, for example to CSR or COO."
 E0810 "corrupt archive"
-"The zip archive, or an array inside it, is damaged or malformed."
+"The zip archive, or an array inside it, is damaged or malformed. Fetch it again, or write it again with
+`scipy.sparse.save_npz` or `numpy.savez`."
 E0811 "file cannot be written"
 "The operating system reports an error. No file was changed: results are written to a temporary file, then renamed."
 E0812 "corrupt compression"
-"The gzip stream is damaged or truncated."
+"The gzip stream is damaged or truncated, or the file is not compressed although its name ends in .gz. Fetch the file
+again, or remove .gz from its name."
 E0813 "tensor does not fit the file format"
-"For example, Matrix Market stores matrices only."
+"For example, Matrix Market stores matrices only. `.bsp.npz` stores any tensor, `.tns` any rank."
 E0814 "file format does not store the shape"
 "The shape of a coordinate file (.tns) is that of its largest coordinates, so a reader would see a smaller tensor.
 Write the shape into the file with `--header`, or use a file type that stores it, such as .mtx or .npz. This is a
@@ -269,11 +290,13 @@ E0901 "invalid input"
 "Inputs are NAME=path, NAME=rand, NAME=ones, NAME=rand(shape; density; seed), or a gallery matrix such as
 NAME=laplacian(1000)."
 E0902 "missing input"
-"Every parameter of the program needs an input."
+"Every parameter of the program needs an input: a file (`A=matrix.mtx`), a generator (`A=laplacian(1000)`), `x=rand`,
+`x=ones` or a number. In Python and Rust, pass a tensor for each parameter."
 E0903 "no such name in the program"
-"The program has no parameter or result of the name that an input, format or output refers to."
+"The program has no parameter or result of the name that an input, format or output refers to. The message
+lists the names that exist."
 E0904 "invalid generator"
-"The generator is unknown, or its arguments are invalid."
+"The generator is unknown, or its arguments are invalid. `tamis gallery` lists all generators with their arguments."
 E0905 "invalid command line"
 "An option is unknown, lacks its value, contradicts another one, or does not apply to this command.
 `tamis COMMAND --help` lists the options."
@@ -287,8 +310,9 @@ which recompiles as needed."
 
 E1001 "subscript out of bounds"
 "At run time, a subscript was outside its tensor. Make the access permissive with `~`, or bound the loop."
-E1002 "loop bounds out of range"
-"At run time, the bounds of a loop were not valid."
+E1002 "bound or subscript is not a valid integer"
+"At run time, a bound of a loop or a subscript was not an integer below 2^63: it was computed from a value that is
+missing, infinite or too large. Supply a value with `coalesce`, or limit it with `min` and `max`."
 E1003 "too many iterations for the interpreter"
 "The reference interpreter visits every point of the iteration space, stored or not, at about three million points
 per second. This program has too many. In check mode, `--check-limit` sets the limit, `none` for no limit; smaller
@@ -330,7 +354,8 @@ E1206 "iterations are not independent"
 whose outermost level is subscripted by the loop index), update shared elements with one associative and commutative
 operator, and use temporaries that it declares itself."
 E1207 "invalid number in a schedule"
-"Factors of `split`, `tile`, `unroll` and `vectorize` and the extent of `bound` are positive integers."
+"Factors of `split`, `tile`, `unroll` and `vectorize` and the extent of `bound` are positive integers, and
+factors are below 2^31."
 E1208 "expression cannot be precomputed"
 "`precompute` stores the value of an expression for all values of the given indices, before the loops over them. Every
 index of the expression must be given or belong to an outer loop; others are allowed only if the whole right-hand side

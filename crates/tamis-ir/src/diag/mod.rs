@@ -15,6 +15,11 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 
 /// A range of bytes in a [`Source`].
+///
+/// ```
+/// use tamis_ir::diag::Span;
+/// assert_eq!(Span::new(2..4).to(Span::new(7..9)).range(), 2..9);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub struct Span {
@@ -41,6 +46,13 @@ impl Span {
 }
 
 /// A text with spans, and the name that messages show for it.
+///
+/// ```
+/// use tamis_ir::diag::{Source, Span};
+/// let source = Source::new("notation", "y[i] = A[i,j]\nz = y[i]");
+/// assert_eq!(source.line_column(14), (2, 1));
+/// assert_eq!(source.find(Span::new(7..13), "j").range(), 11..12);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Source {
@@ -77,6 +89,12 @@ impl Source {
 }
 
 /// The severity.
+///
+/// ```
+/// use tamis_ir::diag::{Code, Diagnostic, Severity};
+/// assert_eq!(Diagnostic::new(Code::E0402, "sizes differ").severity, Severity::Error);
+/// assert_eq!(Diagnostic::warning(Code::E0607, "a level is searched").severity, Severity::Warning);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Severity {
@@ -85,6 +103,15 @@ pub enum Severity {
 }
 
 /// A span of the user's text, with a message.
+///
+/// ```
+/// use tamis_ir::diag::{Code, Diagnostic, Source, Span};
+/// let d = Diagnostic::new(Code::E0201, "`B` is not defined")
+///     .label(Span::new(7..8), "unknown name")
+///     .with_source(&Source::new("notation", "y[i] = B[i]"));
+/// assert_eq!(d.labels[0].message, "unknown name");
+/// assert!(d.render(false).contains("notation:1:8"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Label {
@@ -231,6 +258,15 @@ impl fmt::Display for Diagnostic {
 impl std::error::Error for Diagnostic {}
 
 /// Several mistakes of one run (never empty).
+///
+/// ```
+/// use tamis_ir::Program;
+/// let errors = Program::parse("def f(A):\n    return y, z\n").unwrap_err();
+/// assert_eq!(errors.0.len(), 2);
+/// for diagnostic in &errors.0 {
+///     println!("{}: {}", diagnostic.code, diagnostic.message);
+/// }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics(pub Vec<Diagnostic>);
 
@@ -261,7 +297,10 @@ impl std::error::Error for Diagnostics {}
 /// The candidate that is closest to `word` in spelling, if one is close.
 ///
 /// ```
-/// assert_eq!(tamis_ir::diag::did_you_mean("sparce", ["dense", "sparse"]), Some("sparse"));
+/// use tamis_ir::diag::did_you_mean;
+/// assert_eq!(did_you_mean("sparce", ["dense", "sparse"]), Some("sparse"));
+/// // Two letters that were swapped are one mistake.
+/// assert_eq!(did_you_mean("sqtr", ["shr", "sqrt"]), Some("sqrt"));
 /// ```
 pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = word.chars().count() / 3 + 1;
@@ -274,17 +313,33 @@ pub fn did_you_mean<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str
         .map(|(_, c)| c)
 }
 
+/// The number of insertions, deletions, replacements and swaps of neighbours between two words
+/// (optimal string alignment).
 fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let cost = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut least = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                least = least.min(before[j - 2] + 1);
+            }
+            row.push(least);
         }
+        (before, last) = (last, row);
     }
-    row[b.len()]
+    last[b.len()]
+}
+
+/// A count with its noun, in the singular or the plural.
+///
+/// ```
+/// use tamis_ir::diag::counted;
+/// assert_eq!(format!("{}, {}", counted(1, "operand"), counted(2, "operand")), "1 operand, 2 operands");
+/// ```
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

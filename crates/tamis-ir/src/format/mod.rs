@@ -12,6 +12,12 @@ use crate::algebra::Value;
 use crate::diag::{Code, Diagnostic, Result};
 
 /// The level formats of INTERFACE section 1.
+///
+/// ```
+/// use tamis_ir::format::{Format, LevelKind};
+/// assert_eq!(Format::csr().levels()[1].kind, LevelKind::Sparse);
+/// assert_eq!(LevelKind::SparseRuns.name(), "sparse_runs");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum LevelKind {
@@ -65,6 +71,12 @@ impl LevelKind {
 }
 
 /// The number of bits of a stored position or coordinate.
+///
+/// ```
+/// use tamis_ir::format::Width;
+/// assert_eq!(Width::automatic(70_000), Width::U32);
+/// assert_eq!((Width::U16.max(), Width::U16.size()), (65_535, 2));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs)]
 pub enum Width {
@@ -115,6 +127,14 @@ impl Width {
 }
 
 /// One level: its kind, and its specified properties.
+///
+/// ```
+/// use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec, Width};
+/// let columns = LevelSpec { crd: Some(Width::U16), ..LevelSpec::new(LevelKind::Sparse) };
+/// let format = Format::row_major(vec![LevelSpec::new(LevelKind::Dense), columns], Leaf::Pattern)?;
+/// assert_eq!(format.levels()[1].crd, Some(Width::U16));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct LevelSpec {
@@ -137,6 +157,13 @@ impl LevelSpec {
 }
 
 /// The contents below the last level.
+///
+/// ```
+/// use tamis_ir::{Value, format::{FormatSpec, Leaf}};
+/// assert_eq!(FormatSpec::parse("csr; pattern")?.leaf(), Leaf::Pattern);
+/// assert_eq!(FormatSpec::parse("csr; element(1)")?.leaf(), Leaf::Element(Some(Value::I64(1))));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Leaf {
     /// A value array; coordinates that are not stored hold the fill (0 by default).
@@ -147,6 +174,13 @@ pub enum Leaf {
 
 /// The coordinate that a level stores, as an expression of the tensor's dimensions (numbered from
 /// 0).
+///
+/// ```
+/// use tamis_ir::format::{DimExpr, Format};
+/// let blocks = Format::parse("bsr(4,4)", 2)?;
+/// assert_eq!(blocks.map()[..2], [DimExpr::Div(0, 4), DimExpr::Div(1, 4)]);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DimExpr {
     /// The dimension itself.

@@ -2,7 +2,7 @@
 //! current block.
 
 use super::{
-    Block, BufferId, BufferInfo, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId,
+    Assumption, Block, BufferId, BufferInfo, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId,
     Workspace,
 };
 use crate::algebra::{BodyTerm, DType, Op, Ty, UserOp, Value, eval};
@@ -58,7 +58,7 @@ impl Builder {
             buffers: Vec::new(),
             vars: Vec::new(),
             params: Vec::new(),
-            facts: Vec::new(),
+            assumptions: Vec::new(),
             exprs: Exprs::default(),
             labels: 0,
             body: Vec::new(),
@@ -86,8 +86,8 @@ impl Builder {
     }
 
     /// The assumptions, for changes.
-    pub(super) fn facts_mut(&mut self) -> &mut Vec<Fact> {
-        &mut self.kernel.facts
+    pub(super) fn assumptions_mut(&mut self) -> &mut Vec<Assumption> {
+        &mut self.kernel.assumptions
     }
 
     /// A variable, for changes.

@@ -92,7 +92,7 @@ pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(
             array.values = vec![Value::zero(buffer.elem.dtype()); size as usize];
         }
     }
-    super::facts::check(kernel, &memory, budget)?;
+    super::assumptions::check(kernel, &memory, budget)?;
     let mut machine = KernelInterpreter {
         kernel,
         vars: vec![None; kernel.vars.len()],

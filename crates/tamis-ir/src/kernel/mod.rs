@@ -8,16 +8,16 @@
 //! [`Kernel::verify`] checks the invariants; [`run()`] interprets a kernel, as the oracle of back
 //! ends and passes; `Display` prints it.
 
+mod assumptions;
 mod build;
-mod facts;
 mod interp;
 mod print;
 pub mod rewrite;
 mod verify;
 mod workspace;
 
+pub use assumptions::Assumption;
 pub use build::Builder;
-pub use facts::Fact;
 pub use interp::{Array, ExecutionCounts, Failure, Memory, run, run_counted};
 pub use workspace::{Merge, Workspace};
 
@@ -249,7 +249,7 @@ pub struct Kernel {
     /// Scalar parameters, in order.
     pub params: Vec<VarId>,
     /// The assumptions; the caller guarantees them.
-    pub facts: Vec<Fact>,
+    pub assumptions: Vec<Assumption>,
     pub exprs: Exprs,
     pub labels: u32,
     pub body: Block,

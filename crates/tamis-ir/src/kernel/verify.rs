@@ -10,7 +10,7 @@
 //! - assumptions are about parameters and inputs;
 //! - a break is inside the block of its label, and a label names one block.
 
-use super::{Block, Elem, Expr, ExprId, Fact, Kernel, LabelId, Role, Stmt, VarId, Workspace};
+use super::{Assumption, Block, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId, Workspace};
 use crate::algebra::{DType, Form, Value};
 use crate::format::Width;
 use rustc_hash::FxHashSet;
@@ -40,10 +40,10 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
             return Err(format!("the expression {:?} is not well-formed", kernel.expr(id)));
         }
     }
-    for fact in &kernel.facts {
+    for assumption in &kernel.assumptions {
         let mut fine = true;
-        if let Some(expr) = fact.expr() {
-            let expected = if matches!(fact, Fact::Holds(_)) { DType::Bool } else { DType::I64 };
+        if let Some(expr) = assumption.expr() {
+            let expected = if matches!(assumption, Assumption::Holds(_)) { DType::Bool } else { DType::I64 };
             fine = kernel.exprs.dtype(expr) == expected;
             kernel.visit_expr(expr, &mut |expr| match expr {
                 Expr::Var(var) => fine &= kernel.params.contains(var) && !kernel.var(*var).mutable,
@@ -51,20 +51,22 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
                 _ => {}
             });
         }
-        let inputs = match *fact {
-            Fact::Holds(_) => [None, None],
-            Fact::Spare(buffer) => {
+        let inputs = match *assumption {
+            Assumption::Holds(_) => [None, None],
+            Assumption::SpareCapacity(buffer) => {
                 fine &= kernel.buffers.get(buffer.index()).is_some_and(|info| info.role != Role::Input);
                 [None, None]
             }
-            Fact::Length { buffer, .. } | Fact::Increasing(buffer) | Fact::Below { buffer, .. } => [Some(buffer), None],
-            Fact::Longer { buffer, other, .. } => [Some(buffer), Some(other)],
+            Assumption::Length { buffer, .. }
+            | Assumption::Nondecreasing(buffer)
+            | Assumption::Below { buffer, .. } => [Some(buffer), None],
+            Assumption::Longer { buffer, other, .. } => [Some(buffer), Some(other)],
         };
         for buffer in inputs.into_iter().flatten() {
             fine &= kernel.buffers.get(buffer.index()).is_some_and(|info| info.role == Role::Input);
         }
         if !fine {
-            return Err(format!("the assumption {fact:?} is not about parameters and inputs"));
+            return Err(format!("the assumption {assumption:?} is not about parameters and inputs"));
         }
     }
     let mut verifier = KernelVerifier {

@@ -19,11 +19,11 @@
 //! | `Block` | contiguous children, one for each coordinate |
 //! | `Lookup` | random access: each coordinate is located |
 
-mod pieces;
+mod segments;
 mod transform;
 mod window;
 
-pub use pieces::{Extents, NEVER, Piece, Pieces};
+pub use segments::{Extents, NEVER, Segment, Segments};
 pub use window::Window;
 
 use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
@@ -71,7 +71,7 @@ pub enum Looplet {
         inside: bool,
     },
     /// Segments in order; all other coordinates hold the fill.
-    Pieces(Pieces),
+    Segments(Segments),
     /// Children at a constant stride, usually contiguous.
     Block {
         /// The child of coordinate 0, extrapolated if there is none.
@@ -150,7 +150,7 @@ pub struct Stepper {
     /// Stored coordinates are negated, and positions, too, so that both ascend.
     pub mirrored: bool,
     /// Mirrored, but positions are not negated, so coordinates descend.
-    pub turned: bool,
+    pub descending: bool,
     /// The extent that `start` and `stop` are already restricted to.
     pub within: Option<(ExprId, ExprId)>,
     /// A loop coordinate that is at or before every coordinate from `start` on.
@@ -179,7 +179,7 @@ impl Stepper {
 
     /// The stored position for a position of the loop.
     pub fn position(&self, b: &mut Builder, position: ExprId) -> ExprId {
-        if !self.mirrored || self.turned {
+        if !self.mirrored || self.descending {
             return position;
         }
         let zero = b.int(0);
@@ -240,7 +240,7 @@ impl Looplet {
             // They are lowered to segments.
             Looplet::Fibers { .. } => 6,
             Looplet::Jumper(_) => 5,
-            Looplet::Pieces(_) => 4,
+            Looplet::Segments(_) => 4,
             Looplet::Stepper(_) => 3,
             Looplet::Block { .. } => 2,
             Looplet::Lookup => 1,
@@ -265,7 +265,7 @@ impl Looplet {
             Looplet::Spike(s) => {
                 format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
             }
-            Looplet::Pieces(pieces) => pieces.show(kernel),
+            Looplet::Segments(segments) => segments.show(kernel),
             Looplet::Fibers { level, window, mirrored } => {
                 let sign = if *mirrored { "mirrored " } else { "" };
                 format!("fibers({sign}level {level}, {})", window.show(kernel))

@@ -1,6 +1,6 @@
 //! Affine maps of looplets: the structure of a level that stores `(i + c) / k`, along `i`.
 
-use super::{Extents, Looplet, Phase, Pieces, Spike, Stepper};
+use super::{Extents, Looplet, Phase, Segments, Spike, Stepper};
 use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId};
@@ -8,7 +8,7 @@ use crate::kernel::{Builder, ExprId};
 impl Looplet {
     /// The structure along an index `i`, for a structure along `(i - shift) / scale`, rounded down;
     /// `None` if no looplet describes it.
-    pub fn along(self, b: &mut Builder, scale: u64, shift: Option<ExprId>) -> Option<Looplet> {
+    pub fn affine_map(self, b: &mut Builder, scale: u64, shift: Option<ExprId>) -> Option<Looplet> {
         if scale == 1 && shift.is_none() {
             return Some(self);
         }
@@ -24,14 +24,14 @@ impl Looplet {
             }
             Looplet::Stepper(s) if scale == 1 => Looplet::Stepper(moved(b, s, shift)),
             Looplet::Jumper(s) if scale == 1 => Looplet::Jumper(moved(b, s, shift)),
-            Looplet::Stepper(s) => Looplet::Pieces(stretched(s, scale, shift, false)?),
-            Looplet::Jumper(s) => Looplet::Pieces(stretched(s, scale, shift, true)?),
-            Looplet::Pieces(p) => {
+            Looplet::Stepper(s) => Looplet::Segments(scaled_segments(s, scale, shift, false)?),
+            Looplet::Jumper(s) => Looplet::Segments(scaled_segments(s, scale, shift, true)?),
+            Looplet::Segments(p) => {
                 let blocks = matches!(p.extents, Extents::Blocks { .. });
                 if p.scale != 1 || p.shift.is_some() || p.window.is_some() || p.mirrored || (blocks && scale != 1) {
                     return None;
                 }
-                Looplet::Pieces(Pieces { scale, shift, ..p })
+                Looplet::Segments(Segments { scale, shift, ..p })
             }
             Looplet::Spike(Spike { body, tail, at }) => {
                 let at = placed(b, at, scale, shift);
@@ -48,17 +48,17 @@ impl Looplet {
                 let mut moved = Vec::new();
                 for Phase { stop, body } in phases {
                     let stop = stop.map(|at| placed(b, at, scale, shift));
-                    moved.push(Phase { stop, body: body.along(b, scale, shift)? });
+                    moved.push(Phase { stop, body: body.affine_map(b, scale, shift)? });
                 }
                 Looplet::Sequence { phases: moved, inside: false }
             }
             Looplet::Switch { cond, then, guarded } => Looplet::Switch {
                 cond,
-                then: Box::new(then.along(b, scale, shift)?),
-                guarded: Box::new(guarded.along(b, scale, shift)?),
+                then: Box::new(then.affine_map(b, scale, shift)?),
+                guarded: Box::new(guarded.affine_map(b, scale, shift)?),
             },
             Looplet::Thunk { preamble, body } => {
-                Looplet::Thunk { preamble, body: Box::new(body.along(b, scale, shift)?) }
+                Looplet::Thunk { preamble, body: Box::new(body.affine_map(b, scale, shift)?) }
             }
         })
     }
@@ -81,11 +81,11 @@ fn moved(b: &mut Builder, stepper: Stepper, shift: Option<ExprId>) -> Stepper {
 }
 
 /// Each coordinate of a list becomes a segment of `scale` loop coordinates.
-fn stretched(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -> Option<Pieces> {
+fn scaled_segments(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -> Option<Segments> {
     if stepper.grouped || stepper.shift.is_some() || stepper.mirrored {
         return None;
     }
-    Some(Pieces {
+    Some(Segments {
         start: stepper.start,
         stop: stepper.stop,
         extents: Extents::Points(stepper.coordinates, stepper.below),

@@ -11,7 +11,7 @@
 //! A subscript `a*i + c` without an inner index has windows of one coordinate, and is resolved by
 //! `i`.
 
-use super::{Edge, Extents, Looplet, Payload, Phase, Pieces, Spike, Stepper};
+use super::{Edge, Extents, Looplet, Payload, Phase, Segments, Spike, Stepper};
 use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId, Kernel};
@@ -83,12 +83,12 @@ impl Looplet {
                 let moved = b.call_in(Op::Mul, DType::I64, &[window.low, by]);
                 Looplet::Block { base: b.add(base, moved), stride: stride * window.stride as i64 }
             }
-            Looplet::Stepper(list) => Looplet::Pieces(points(list, window, false)?),
-            Looplet::Jumper(list) => Looplet::Pieces(points(list, window, true)?),
-            Looplet::Pieces(pieces) if pieces.window.is_none() => {
-                Looplet::Pieces(Pieces { window: Some(window), ..pieces })
+            Looplet::Stepper(list) => Looplet::Segments(points(list, window, false)?),
+            Looplet::Jumper(list) => Looplet::Segments(points(list, window, true)?),
+            Looplet::Segments(segments) if segments.window.is_none() => {
+                Looplet::Segments(Segments { window: Some(window), ..segments })
             }
-            Looplet::Pieces(_) | Looplet::Fibers { .. } => return None,
+            Looplet::Segments(_) | Looplet::Fibers { .. } => return None,
             Looplet::Spike(_) => Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }
                 .reduced(b, window)?,
             Looplet::Sequence { phases, .. } => {
@@ -128,7 +128,7 @@ impl Looplet {
     pub fn is_endless(&self) -> bool {
         match self {
             Looplet::Lookup | Looplet::Block { .. } => true,
-            Looplet::Pieces(pieces) => pieces.consecutive(),
+            Looplet::Segments(segments) => segments.consecutive(),
             Looplet::Thunk { body, .. } => body.is_endless(),
             Looplet::Switch { then, .. } => then.is_endless(),
             _ => false,
@@ -139,7 +139,7 @@ impl Looplet {
     pub fn is_window(&self) -> bool {
         match self {
             Looplet::Run(payload) => matches!(payload, Payload::Window(_)),
-            Looplet::Pieces(pieces) => pieces.overlapping(),
+            Looplet::Segments(segments) => segments.overlapping(),
             Looplet::Fibers { .. } => true,
             Looplet::Sequence { phases, .. } => phases.iter().any(|phase| phase.body.is_window()),
             Looplet::Thunk { body, .. } => body.is_window(),
@@ -171,10 +171,10 @@ impl Looplet {
                 let (start, stop, sought, ended) = cut(b, list.start, list.stop);
                 Looplet::Jumper(Stepper { start, stop, sought, ended, ..list })
             }
-            Looplet::Pieces(pieces) if pieces.consecutive() && mirrored => Looplet::Pieces(pieces),
-            Looplet::Pieces(pieces) => {
-                let (start, stop, sought, ended) = cut(b, pieces.start, pieces.stop);
-                Looplet::Pieces(Pieces { start, stop, sought, ended, ..pieces })
+            Looplet::Segments(segments) if segments.consecutive() && mirrored => Looplet::Segments(segments),
+            Looplet::Segments(segments) => {
+                let (start, stop, sought, ended) = cut(b, segments.start, segments.stop);
+                Looplet::Segments(Segments { start, stop, sought, ended, ..segments })
             }
             Looplet::Thunk { preamble, body } => {
                 Looplet::Thunk { preamble, body: Box::new(body.starting(b, edge, (start, stop), mirrored)) }
@@ -209,7 +209,7 @@ impl Looplet {
     fn list_end(&self) -> Option<ExprId> {
         match self {
             Looplet::Stepper(list) | Looplet::Jumper(list) => Some(list.stop),
-            Looplet::Pieces(pieces) => Some(pieces.stop),
+            Looplet::Segments(segments) => Some(segments.stop),
             Looplet::Thunk { body, .. } => body.list_end(),
             _ => None,
         }
@@ -219,7 +219,7 @@ impl Looplet {
     /// it.
     pub fn mirrored(self, b: &mut Builder) -> Option<Looplet> {
         let one = b.int(1);
-        let mut turned = |start: ExprId, stop: ExprId| (b.sub(one, stop), b.sub(one, start));
+        let mut negated = |start: ExprId, stop: ExprId| (b.sub(one, stop), b.sub(one, start));
         Some(match self {
             Looplet::Run(_) | Looplet::Lookup => self,
             Looplet::Fibers { .. } => return None,
@@ -227,31 +227,31 @@ impl Looplet {
             // Groups of equal coordinates are located from their first one on.
             Looplet::Stepper(list) | Looplet::Jumper(list) if list.grouped || list.shift.is_some() => return None,
             Looplet::Stepper(list) => {
-                let (start, stop) = turned(list.start, list.stop);
+                let (start, stop) = negated(list.start, list.stop);
                 Looplet::Stepper(Stepper { start, stop, mirrored: !list.mirrored, ..list })
             }
             Looplet::Jumper(list) => {
-                let (start, stop) = turned(list.start, list.stop);
+                let (start, stop) = negated(list.start, list.stop);
                 Looplet::Jumper(Stepper { start, stop, mirrored: !list.mirrored, ..list })
             }
-            Looplet::Pieces(pieces) if pieces.window.is_some() || pieces.shift.is_some() => return None,
-            Looplet::Pieces(pieces) => {
-                let (start, stop) = turned(pieces.start, pieces.stop);
-                Looplet::Pieces(Pieces { start, stop, mirrored: !pieces.mirrored, ..pieces })
+            Looplet::Segments(segments) if segments.window.is_some() || segments.shift.is_some() => return None,
+            Looplet::Segments(segments) => {
+                let (start, stop) = negated(segments.start, segments.stop);
+                Looplet::Segments(Segments { start, stop, mirrored: !segments.mirrored, ..segments })
             }
             Looplet::Spike(_) => {
                 Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }.mirrored(b)?
             }
             Looplet::Sequence { phases, .. } => {
-                let phases: Vec<Phase> = phases.into_iter().flat_map(|phase| parted(b, phase)).collect();
+                let phases: Vec<Phase> = phases.into_iter().flat_map(|phase| split_spike(b, phase)).collect();
                 let begins = std::iter::once(None).chain(phases.iter().map(|phase| phase.stop));
                 let begins: Vec<Option<ExprId>> = begins.take(phases.len()).collect();
-                let mut turned = Vec::new();
+                let mut reversed = Vec::new();
                 for (Phase { body, .. }, begin) in phases.into_iter().zip(begins).rev() {
                     let stop = begin.map(|at| b.sub(one, at));
-                    turned.push(Phase { stop, body: body.mirrored(b)? });
+                    reversed.push(Phase { stop, body: body.mirrored(b)? });
                 }
-                Looplet::Sequence { phases: turned, inside: false }
+                Looplet::Sequence { phases: reversed, inside: false }
             }
             Looplet::Switch { cond, then, guarded } => {
                 Looplet::Switch { cond, then: Box::new(then.mirrored(b)?), guarded: Box::new(guarded.mirrored(b)?) }
@@ -262,7 +262,7 @@ impl Looplet {
 }
 
 /// Splits a phase with a spike in two: the run before the coordinate, and the coordinate.
-fn parted(b: &mut Builder, Phase { stop, body }: Phase) -> Vec<Phase> {
+fn split_spike(b: &mut Builder, Phase { stop, body }: Phase) -> Vec<Phase> {
     let Looplet::Spike(Spike { body, tail, at }) = body else { return vec![Phase { stop, body }] };
     let one = b.int(1);
     let after = b.add(at, one);
@@ -275,7 +275,7 @@ fn parted(b: &mut Builder, Phase { stop, body }: Phase) -> Vec<Phase> {
 /// Splits a phase with a spike for windows over it.
 fn unfolded(b: &mut Builder, phase: Phase, window: Window) -> Vec<Phase> {
     let spike = matches!(phase.body, Looplet::Spike(_));
-    let mut parts = parted(b, phase);
+    let mut parts = split_spike(b, phase);
     // No window of several coordinates lies inside of one coordinate.
     if let Some(last) = parts.last_mut().filter(|_| spike && window.open) {
         last.body = Looplet::Run(Payload::Window(None));
@@ -293,12 +293,12 @@ fn push(phases: &mut Vec<Phase>, phase: Phase) {
 }
 
 /// Each coordinate of a list becomes a segment: the windows that meet it.
-fn points(list: Stepper, window: Window, leads: bool) -> Option<Pieces> {
+fn points(list: Stepper, window: Window, leads: bool) -> Option<Segments> {
     // Groups of equal coordinates need a loop of their own.
     if list.grouped && !window.open {
         return None;
     }
-    Some(Pieces {
+    Some(Segments {
         start: list.start,
         stop: list.stop,
         extents: Extents::Points(list.coordinates, list.below),

@@ -1,7 +1,7 @@
 //! NumPy's einsum subscripts: `ij,jk->ik`, with operands in order.
 
 use super::Notation;
-use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span, counted};
 use crate::text::parser::MAX_ERRORS;
 use crate::text::syntax::{Expr, ExprKind, Name, Stmt, StmtKind};
 use crate::{algebra::Op, format::MAX_RANK};
@@ -66,7 +66,14 @@ impl Notation {
         if parts.len() != operands.len() {
             let d = Diagnostic::new(
                 Code::E0111,
-                format!("the text has {} operands, but {} are given", parts.len(), operands.len()),
+                format!(
+                    "the text has {}, but {} given",
+                    counted(parts.len(), "operand"),
+                    match operands.len() {
+                        1 => "1 is".to_string(),
+                        n => format!("{n} are"),
+                    }
+                ),
             );
             errors.push(d.label(Span::new(0..left.len()), "separated by commas").help("give one tensor for each"));
         }

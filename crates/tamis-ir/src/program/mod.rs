@@ -165,6 +165,13 @@ impl Protocol {
 }
 
 /// A tensor of the program.
+///
+/// ```
+/// let program = tamis_ir::Program::parse("def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += x[i]\n    return s\n")?;
+/// assert_eq!(program.tensor(program.params[0]).rank, 1);
+/// assert!(program.tensor(program.results[0]).declaration.is_some());
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct TensorInfo {
@@ -241,6 +248,19 @@ impl PartialEq for Stmt {
 }
 
 /// The forms of statements.
+///
+/// ```
+/// use tamis_ir::{Program, program::StmtKind};
+/// let program = Program::parse("def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += x[i]\n    return s\n")?;
+/// let mut loops = Vec::new();
+/// program.visit(&mut |stmt| {
+///     if let StmtKind::For { index, .. } = &stmt.kind {
+///         loops.push(program.indices[index.index()].clone());
+///     }
+/// });
+/// assert_eq!(loops, ["i"]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum StmtKind {

@@ -9,7 +9,7 @@ use super::{
     Declaration, EntryPart, Expr, ExprId, Extent, ParamType, Program, Stmt, StmtId, StmtKind, Storage, TensorId, Update,
 };
 use crate::algebra::{DType, Kind, Op, OpType, Ty, TypeError, Typing, Value, can_store, eval};
-use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Span, counted};
 use crate::format::Leaf;
 use rustc_hash::FxHashMap;
 
@@ -340,7 +340,10 @@ impl<'a> TypeInference<'a> {
     fn check_dim(&mut self, tensor: TensorId, dim: usize, span: Span) {
         let (name, rank) = (&self.program.tensor(tensor).name, self.ranks[tensor.index()]);
         if dim >= rank {
-            let d = Diagnostic::new(Code::E0401, format!("`{name}` has {rank} dimensions, so no dimension {dim}"));
+            let d = Diagnostic::new(
+                Code::E0401,
+                format!("`{name}` has no dimension {dim}: it has {}", counted(rank, "dimension")),
+            );
             self.error(d.label(span, "no such dimension").help("dimensions are numbered from 0"));
         }
     }

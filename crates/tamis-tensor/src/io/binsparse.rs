@@ -128,7 +128,7 @@ impl Descriptor {
         let shape: Option<Vec<u64>> = sizes.and_then(|sizes| sizes.iter().map(Json::as_u64).collect());
         let shape = shape.ok_or_else(|| wrong(format!("`shape` is not a list of at most {MAX_RANK} sizes")))?;
         let entries = json.get("number_of_stored_values").or_else(|| json.get("nnz")).and_then(Json::as_u64);
-        let entries = entries.ok_or_else(|| wrong("`number_of_stored_values` is missing, or is no number"))?;
+        let entries = entries.ok_or_else(|| wrong("`number_of_stored_values` is missing, or is not a number"))?;
         let (levels, order) = levels(json, shape.len())?;
         let values = json.get("data_types").and_then(|types| types.get("values")).and_then(Json::as_str);
         let values = values.ok_or_else(|| wrong("`data_types` lacks the type of `values`"))?.to_string();
@@ -244,7 +244,9 @@ impl Descriptor {
                 other => other.as_i64().and_then(|x| u64::try_from(x).ok()),
             };
             let found = found.and_then(|x| x.checked_sub(self.base));
-            found.ok_or_else(|| corrupt(name, format!("entry {k} of `{member}` is {}, no index", array.get(k))))
+            found.ok_or_else(|| {
+                corrupt(name, format!("entry {k} of `{member}` is {}, which is not an index", array.get(k)))
+            })
         };
         if !matches!(array.dtype().kind(), tamis_ir::Kind::Int) {
             return Err(corrupt(name, format!("`{member}` holds {}, not integers", array.dtype())));
@@ -267,7 +269,7 @@ impl Descriptor {
         }
         let known = named(scalar).is_some_and(|dtype| values.dtype() == if complex { dtype.complex() } else { dtype });
         if !known {
-            let message = format!("`values` holds {}, but the descriptor specifies `{}`", values.dtype(), self.values);
+            let message = format!("`values` holds {}, but its descriptor states `{}`", values.dtype(), self.values);
             return Err(corrupt(archive.name, message));
         }
         let count = if same { self.positions(arrays)? } else { values.len() as u64 };
@@ -379,7 +381,7 @@ fn levels(json: &Json, rank: usize) -> Result<(Vec<LevelShape>, Vec<usize>)> {
             other => return Err(unsupported(format!("levels are element, dense or sparse, not `{other}`"))),
         };
         let dims = descriptor.get("rank").map_or(Some(1), Json::as_u64).filter(|r| (1..=MAX_RANK as u64).contains(r));
-        levels.push((sparse, dims.ok_or_else(|| wrong("the rank of a level is no positive number"))? as usize));
+        levels.push((sparse, dims.ok_or_else(|| wrong("the rank of a level is not a positive number"))? as usize));
         if levels.len() > MAX_RANK {
             return Err(wrong(format!("there are more than {MAX_RANK} levels")));
         }
@@ -431,8 +433,7 @@ fn mirrored(tensor: &Tensor, symmetry: Symmetry, lower: bool) -> Result<Tensor> 
     for k in 0..entries.len() {
         let (row, column, value) = (rows.get(k), columns.get(k), entries.values.get(k));
         if (row < column) == lower && row != column {
-            let message =
-                format!("the entry ({row}, {column}) is not in the triangle that the structure says is stored");
+            let message = format!("the entry ({row}, {column}) is not in the triangle that the structure stores");
             return Err(Diagnostic::new(Code::E0808, message).help("correct the structure, or leave it out"));
         }
         if row != column {

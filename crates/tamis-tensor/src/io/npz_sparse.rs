@@ -232,7 +232,7 @@ fn entries_of(name: &str, coordinates: Coordinates, header: FileHeader, check: b
     };
     if let Some((first, second)) = repeated {
         let place: Vec<String> = coordinates.columns.iter().map(|c| c.get(second).to_string()).collect();
-        let message = format!("the coordinates ({}) stand in the file twice", place.join(", "));
+        let message = format!("the coordinates ({}) occur twice in the file", place.join(", "));
         return Err(Diagnostic::new(Code::E0807, message)
             .in_file(name)
             .note(format!("they are those of the entries {first} and {second}; SciPy adds up such entries"))

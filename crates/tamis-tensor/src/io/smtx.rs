@@ -33,14 +33,14 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
     let mut crd = numbers(text, &mut rest, entries, "column indices", columns)?;
     let left = skip_space(rest);
     if !left.is_empty() {
-        let message = format!("`{}` follows after the {entries} column indices of the header", word(left));
+        let message = format!("`{}` follows after the {entries} column indices that the file announces", word(left));
         return Err(Fault::new(Code::E0804, text.len() - left.len(), message)
             .help("correct the number of entries in the first line, or remove what follows"));
     }
     if let Some(second) = compressed::sort_rows(&pos, &mut crd)
         && check
     {
-        let message = format!("column {second} stands twice in one row");
+        let message = format!("column {second} occurs twice in one row");
         return Err(Fault::new(Code::E0807, text.len() - 1, message).help("remove one of the two entries"));
     }
     // Duplicates in a pattern are equal: one is kept.

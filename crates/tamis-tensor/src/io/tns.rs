@@ -199,11 +199,15 @@ fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<TnsHeader
 fn wrong_count(header: &TnsHeader, stored: u64, at: impl Fn(usize) -> usize) -> Fault {
     let stated = header.stated;
     if stored < stated {
-        return Fault::new(Code::E0804, header.at, format!("the header states {stated} entries, but holds {stored}"))
-            .help("fetch the file again if it was cut off, or correct the second number in this line");
+        return Fault::new(
+            Code::E0804,
+            header.at,
+            format!("the header states {stated} entries, but the file contains {stored}"),
+        )
+        .help("fetch the file again if it was cut off, or correct the second number in this line");
     }
     let first = usize::try_from(stated).unwrap_or(usize::MAX);
-    Fault::new(Code::E0804, at(first), format!("the file continues after the {stated} entries of its header"))
+    Fault::new(Code::E0804, at(first), format!("the file continues after the {stated} entries that its header states"))
         .help(format!("the first line should state {stored}, or lines from here on should be removed"))
 }
 

@@ -124,7 +124,7 @@ impl Blocks {
     }
 
     fn check_order(&self, parents: usize) -> Result<()> {
-        const RULE: &str = "the blocks of a fiber stand in order and do not overlap";
+        const RULE: &str = "the blocks of a fiber are sorted and do not overlap";
         for fiber in 0..parents {
             let mut free = 0;
             for block in self.fiber(fiber) {

@@ -35,7 +35,8 @@ pub(super) fn take<const N: usize>(arrays: LevelArrays, row: &LevelType) -> Resu
 pub(super) fn width(name: &str, array: &IndexArray, written: Option<Width>) -> Result<()> {
     match written {
         Some(width) if width != array.width() => {
-            let message = format!("`{name}` has width {}, but the format says {}", array.width().name(), width.name());
+            let message =
+                format!("`{name}` has width {}, but the format specifies {}", array.width().name(), width.name());
             Err(Diagnostic::new(Code::E0701, message)
                 .help(format!("convert the array to {}, or leave the widths out of the format", width.name())))
         }
@@ -168,7 +169,7 @@ pub(super) fn increasing(pos: &IndexArray, crd: &IndexArray, spec: &LevelSpec) -
                 let (a, b) = (coordinates[at].to_u64(), coordinates[at + 1].to_u64());
                 let message = format!("coordinate {b} follows {a} in fiber {fiber} (index {} of `crd`)", start + at + 1);
                 return Err(Diagnostic::new(Code::E0704, message)
-                    .note(if spec.nonunique { "the coordinates of a fiber never decrease" } else { "the coordinates of a fiber increase, each stands there once" })
+                    .note(if spec.nonunique { "the coordinates of a fiber never decrease" } else { "the coordinates of a fiber are strictly increasing" })
                     .help(REBUILD));
             }
         }
@@ -193,9 +194,9 @@ pub(super) fn distinct(pos: &IndexArray, crd: &IndexArray) -> Result<()> {
                 let twice = w[0];
                 let mut places = (pos[fiber].to_usize()..).zip(coordinates).filter(|(_, c)| **c == twice).map(|(at, _)| at);
                 let (first, second) = (places.next().unwrap_or(0), places.next().unwrap_or(0));
-                let message = format!("coordinate {} stands twice in fiber {fiber} (indices {first} and {second} of `crd`)", twice.to_u64());
+                let message = format!("coordinate {} occurs twice in fiber {fiber} (indices {first} and {second} of `crd`)", twice.to_u64());
                 return Err(Diagnostic::new(Code::E0708, message)
-                    .note("the coordinates of a nonordered fiber stand in any order, each once")
+                    .note("the coordinates of a nonordered fiber are in any order, each at most once")
                     .help("build the tensor from coordinates instead, which combines duplicates"));
             }
         }

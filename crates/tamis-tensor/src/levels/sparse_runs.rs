@@ -78,7 +78,7 @@ fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Le
 }
 
 fn check_order(pos: &IndexArray, start: &IndexArray, end: &IndexArray) -> Result<()> {
-    const RULE: &str = "the runs of a fiber stand in order, do not overlap, and none is empty";
+    const RULE: &str = "the runs of a fiber are sorted, do not overlap, and none is empty";
     with_indices!(pos, pos => with_indices!(start, start => with_indices!(end, end => {
         for (fiber, w) in pos.windows(2).enumerate() {
             let mut reached = 0;

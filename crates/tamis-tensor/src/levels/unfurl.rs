@@ -4,7 +4,7 @@
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, ExprId, Stmt};
-use tamis_ir::looplet::{Below, Extents, Fiber, Located, Looplet, Payload, Phase, Pieces, Spike, Stepper};
+use tamis_ir::looplet::{Below, Extents, Fiber, Located, Looplet, Payload, Phase, Segments, Spike, Stepper};
 
 /// `dense`: the position of every coordinate is computed.
 pub(super) fn dense(_: &mut Fiber) -> Looplet {
@@ -53,19 +53,19 @@ pub(super) fn runs(fiber: &mut Fiber) -> Looplet {
     let extents = Extents::Ends(fiber.array("end"));
     // An absent fiber has no runs.
     let covers = fiber.present.is_none();
-    pieces(fiber, extents, covers)
+    segments(fiber, extents, covers)
 }
 
 /// `sparse_runs`: runs, with the fill between them.
 pub(super) fn sparse_runs(fiber: &mut Fiber) -> Looplet {
     let extents = Extents::Runs { starts: fiber.array("start"), ends: fiber.array("end") };
-    pieces(fiber, extents, false)
+    segments(fiber, extents, false)
 }
 
 /// `blocks`: blocks, with the fill between them.
 pub(super) fn blocks(fiber: &mut Fiber) -> Looplet {
     let extents = Extents::Blocks { lasts: fiber.array("crd"), offsets: fiber.array("ofs") };
-    pieces(fiber, extents, false)
+    segments(fiber, extents, false)
 }
 
 /// `interval`: one run, and the fill on both sides.
@@ -147,7 +147,7 @@ fn list(fiber: &Fiber, coordinates: BufferId, start: ExprId, stop: ExprId, below
         grouped,
         shift: None,
         mirrored: false,
-        turned: false,
+        descending: false,
         within: None,
         sought: None,
         ended: None,
@@ -155,9 +155,9 @@ fn list(fiber: &Fiber, coordinates: BufferId, start: ExprId, stop: ExprId, below
     })
 }
 
-fn pieces(fiber: &mut Fiber, extents: Extents, covers: bool) -> Looplet {
+fn segments(fiber: &mut Fiber, extents: Extents, covers: bool) -> Looplet {
     with_bounds(fiber, |_, start, stop| {
-        Looplet::Pieces(Pieces {
+        Looplet::Segments(Segments {
             start,
             stop,
             extents,

@@ -4,7 +4,7 @@
 //! [`Write::child`] returns the position of the next child, [`Write::commit`] stores its coordinate
 //! after a write, [`Write::end`] closes a fiber, [`Write::freeze`] finalizes the arrays. Levels
 //! whose child positions are computed from coordinates can also be written in any order:
-//! [`Write::prepare`], [`Write::insert`], [`Write::settle`].
+//! [`Write::prepare`], [`Write::insert`], [`Write::finalize`].
 
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
@@ -100,7 +100,7 @@ pub trait Write: Sync {
 
     /// Finalizes the arrays after insertions; the list is sorted under an eventually constant
     /// condition. Returns the number of child positions.
-    fn settle(&self, w: &mut Writer, _list: BufferId, parents: ExprId, _sorts: ExprId) -> ExprId {
+    fn finalize(&self, w: &mut Writer, _list: BufferId, parents: ExprId, _sorts: ExprId) -> ExprId {
         mul(w, parents, w.extent)
     }
 }
@@ -127,7 +127,8 @@ fn keep(b: &mut Builder, narrow: bool, buffer: BufferId, at: ExprId, value: Expr
     {
         let most = b.int(most);
         let cond = b.call_in(Op::Le, DType::I64, &[value, most]);
-        let message = format!("a number in `{name}` does not fit {}, the width that its format says", width.name());
+        let message =
+            format!("a number in `{name}` does not fit {}, the width that its format specifies", width.name());
         b.emit(Stmt::Require { cond, message });
     }
     b.store(buffer, at, value);
@@ -433,7 +434,7 @@ impl Write for BytemapWrite {
         at
     }
 
-    fn settle(&self, w: &mut Writer, list: BufferId, parents: ExprId, sorts: ExprId) -> ExprId {
+    fn finalize(&self, w: &mut Writer, list: BufferId, parents: ExprId, sorts: ExprId) -> ExprId {
         let (pos, crd) = (w.array("pos"), w.array("crd"));
         let (zero, one, count) = (w.builder.int(0), w.builder.int(1), w.builder.get(w.count));
         let flags = Some(w.array("flags"));

@@ -179,13 +179,13 @@ impl Makers<'_> {
             let last = self.sparse(parents, self.entries(), level(LevelKind::Sparse));
             let bytes = bytes + last.bytes + last.values * self.value();
             let why = match (rank, first_dense) {
-                (2, true) => "a list of entries for each row".to_string(),
-                (_, true) => "a list for each slice, lists throughout below".to_string(),
+                (2, true) => "a coordinate list for each row".to_string(),
+                (_, true) => "a coordinate list for each slice, and for each fiber below".to_string(),
                 (2, false) => match self.shape[0].saturating_sub(self.structure.prefixes[0] as u64) {
-                    0 => "a list of rows, and a list of entries for each".to_string(),
+                    0 => "a coordinate list of rows, and one for each row".to_string(),
                     empty => format!("rows are listed, of which {empty} are empty"),
                 },
-                (1, false) => "a list of entries".to_string(),
+                (1, false) => "a coordinate list and values".to_string(),
                 (_, false) => "lists throughout".to_string(),
             };
             if let Ok(format) = self.format(levels, last.level) {
@@ -369,7 +369,7 @@ impl Makers<'_> {
             let ones = self.structure.constant.is_some_and(|one| one.same_number(Value::one(self.dtype)));
             let bytes = last.bytes + if ones { 0 } else { entries * value };
             let format = if ones { Format::csr().with_leaf(Leaf::Pattern) } else { Format::csr() };
-            let why = format!("{word}: the lower triangle says it all, each entry is used twice");
+            let why = format!("{word}: the lower triangle is enough, each entry is used twice");
             self.add_part(format, StoredPart::Lower(mirror), bytes, true, why);
         }
         Ok(())

@@ -120,13 +120,13 @@ impl<'a> Elements<'a> {
         let Some((position, tuple)) = wrong else { return Ok(()) };
         let tuple: Vec<String> = tuple.iter().map(u64::to_string).collect();
         let message = format!(
-            "value {position} is {}, but its stored coordinates ({}) are no element of the tensor",
+            "value {position} is {}, but its stored coordinates ({}) are out of bounds",
             values.get(position),
             tuple.join(", ")
         );
         Err(Diagnostic::new(Code::E0701, message)
             .note("blocks and diagonals may reach beyond the tensor; what lies there holds the fill")
             .help(format!("make the value {fill}, the fill"))
-            .help("or enlarge the shape until it belongs to it"))
+            .help("or enlarge the shape so that it is in bounds"))
     }
 }

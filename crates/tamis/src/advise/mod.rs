@@ -13,6 +13,13 @@ use tamis_ir::{Diagnostic, Diagnostics, Format};
 use tamis_tensor::{Proposal, Statistics, StoredPart, Tensor, propose};
 
 /// The options of advice.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis::advise::AdviseOptions;
+/// let options = AdviseOptions::new().time_limit(Duration::from_secs(2)).progress(&|done, all| println!("{done} of {all}"));
+/// assert!(options.measure);
+/// ```
 #[derive(Clone, Copy)]
 pub struct AdviseOptions<'a> {
     /// True if to time the formats; otherwise they are only proposed, with their sizes.
@@ -29,7 +36,43 @@ impl Default for AdviseOptions<'_> {
     }
 }
 
+/// Setters that chain: `AdviseOptions::new().measure(false)`.
+impl<'a> AdviseOptions<'a> {
+    /// The default options: time the formats, for at most ten seconds.
+    pub fn new() -> AdviseOptions<'a> {
+        AdviseOptions::default()
+    }
+
+    /// Sets [`measure`](AdviseOptions::measure).
+    pub fn measure(self, measure: bool) -> AdviseOptions<'a> {
+        AdviseOptions { measure, ..self }
+    }
+
+    /// Sets [`time_limit`](AdviseOptions::time_limit).
+    pub fn time_limit(self, time_limit: Duration) -> AdviseOptions<'a> {
+        AdviseOptions { time_limit, ..self }
+    }
+
+    /// Sets [`progress`](AdviseOptions::progress).
+    pub fn progress(self, progress: &'a dyn Fn(u64, u64)) -> AdviseOptions<'a> {
+        AdviseOptions { progress: Some(progress), ..self }
+    }
+}
+
 /// The outcome of [`advise()`].
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = tamis::gallery::generate("banded(200, 4)")?;
+/// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let advice = tamis::advise::advise_with(&a, &tamis::advise::AdviseOptions::new().measure(false))?;
+/// assert_eq!(advice.usual().map(|usual| usual.format.to_string()).as_deref(), Some("csr"));
+/// assert!(advice.best().is_none(), "nothing was timed");
+/// for candidate in &advice.candidates {
+///     println!("{} bytes as `{}`: {}", candidate.bytes, candidate.format, candidate.why);
+/// }
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Debug)]
 pub struct Advice {
     /// The structure of the tensor.
@@ -43,6 +86,16 @@ pub struct Advice {
 }
 
 /// A candidate format, and its measurement.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = tamis::gallery::generate("banded(200, 4)")?;
+/// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let advice = tamis::advise::advise_with(&a, &tamis::advise::AdviseOptions::new().measure(false))?;
+/// let smallest = advice.candidates.iter().min_by_key(|candidate| candidate.bytes);
+/// assert!(smallest.is_some_and(|candidate| candidate.times().is_none() && !candidate.usual));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Debug)]
 pub struct Candidate {
     /// The format.
@@ -152,7 +205,7 @@ impl Advice {
 /// use tamis::advise::{AdviseOptions, advise_with};
 /// let a = tamis::gallery::generate("banded(200, 4)")?;
 /// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
-/// let advice = advise_with(&a, &AdviseOptions { measure: false, ..AdviseOptions::default() })?;
+/// let advice = advise_with(&a, &AdviseOptions::new().measure(false))?;
 /// let band = advice.candidates.iter().find(|c| c.format.to_string() == "dense, band").unwrap();
 /// assert_eq!(band.bytes, a.convert(&band.format)?.nbytes() as u64);
 /// # Ok::<(), Diagnostics>(())

@@ -25,6 +25,17 @@ use tamis_tensor::Tensor;
 pub const NOTABLE_RATIO: f64 = 4.0;
 
 /// The analysis of a run.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = tamis::gallery::generate("banded(200, 4)")?;
+/// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let analysis = tamis::analyze("s = A[i,j]", &[("A", &a)], &EinsumOptions::default())?;
+/// assert_eq!(analysis.loops.len(), 2);
+/// let values = analysis.arrays.iter().find(|array| array.name == "A values").unwrap();
+/// assert_eq!(values.moved.read, 8 * a.nnz() as u64);
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Debug)]
 pub struct Analysis {
     /// The program that ran, with inserted workspaces.
@@ -67,6 +78,16 @@ pub struct BytesMoved {
 }
 
 /// The analysis of a loop of the program.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = tamis::gallery::generate("banded(200, 4)")?;
+/// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let analysis = tamis::analyze("s = A[i,j]", &[("A", &a)], &EinsumOptions::default())?;
+/// let inner = &analysis.loops[1];
+/// assert_eq!((inner.visits, inner.ratio()), (a.nnz() as u64, Some(1.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoopAnalysis {
     /// Its index.
@@ -165,6 +186,16 @@ pub fn analyze(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) 
 }
 
 /// [`analyze()`] for parsed notation, with tensors in the order of its parameters.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = tamis::gallery::generate("banded(200, 4)")?;
+/// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let notation = Notation::parse("y[i] = A[i,j]")?;
+/// let analysis = tamis::analyze::analyze_notation(&notation, &[&a], &EinsumOptions::default())?;
+/// assert_eq!(analysis.loops[0].index, "i");
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn analyze_notation(
     notation: &Notation,
     tensors: &[&Tensor],
@@ -190,6 +221,22 @@ pub fn analyze_notation(
 
 /// [`analyze()`] for a loop program, with tensors in the order of its parameters. The loops of a
 /// program have no predictions.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = tamis::gallery::generate("banded(200, 4)")?;
+/// let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let program = Program::parse("
+/// def total(A):
+///     s = scalar(0.0)
+///     for i, j in _:
+///         s += A[i,j]
+///     return s
+/// ")?;
+/// let analysis = tamis::analyze::analyze_program(&program, &[&a], &CompileOptions::default())?;
+/// assert_eq!((analysis.loops[0].visits, analysis.loops[0].predicted), (200, None));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn analyze_program(
     program: &Program,
     tensors: &[&Tensor],

@@ -10,7 +10,7 @@ use super::{Analysis, ArrayAnalysis, BytesMoved, LoopAnalysis, LoopReport, NOTAB
 use std::collections::BTreeMap;
 use tamis_compiler::auto::Prediction;
 use tamis_compiler::counts::{Counts, LoopCounts, Traffic, nests};
-use tamis_compiler::lower::{Lowered, Stored};
+use tamis_compiler::lower::{BoundStorage, Lowered};
 use tamis_ir::kernel::{BufferId, Kernel, Role};
 use tamis_ir::program::{Block, IndexId, Program, StmtKind};
 
@@ -201,7 +201,7 @@ fn names(program: &Program, lowered: &Lowered) -> Vec<String> {
             }
         };
         match &bound.storage {
-            Stored::Levels { arrays, values, .. } => {
+            BoundStorage::Levels { arrays, values, .. } => {
                 let among = |name: &str| arrays.iter().flatten().filter(|(other, _)| *other == name).count();
                 for (level, arrays) in arrays.iter().enumerate() {
                     for (array, buffer) in arrays {
@@ -211,7 +211,7 @@ fn names(program: &Program, lowered: &Lowered) -> Vec<String> {
                 }
                 values.iter().for_each(|buffer| name(buffer, "values".to_string()));
             }
-            Stored::Scalar { output, .. } => output.iter().for_each(|buffer| name(buffer, "value".to_string())),
+            BoundStorage::Scalar { output, .. } => output.iter().for_each(|buffer| name(buffer, "value".to_string())),
         }
     }
     names

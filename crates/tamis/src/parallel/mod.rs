@@ -25,7 +25,7 @@ use std::time::Instant;
 use tamis_backend::cache::Cache;
 use tamis_backend::{KernelFailure, RawBuffer, RawStorage, llvm};
 use tamis_compiler::lower::ParamLayout;
-use tamis_compiler::lower::part::{Cut, SHARES, Share};
+use tamis_compiler::lower::outer_partition::{OuterPartition, ResultShare, WHOLE_SHARE};
 use tamis_compiler::pipeline;
 use tamis_ir::algebra::Op;
 use tamis_ir::program::{Attributes, Checked, LoopExtent, ParamType, Program, StmtKind};
@@ -35,7 +35,7 @@ use tamis_tensor::Tensor;
 /// Machine code for a chunk of a loop, and how the results of chunks become those of the program.
 pub(crate) struct ParallelKernel {
     pub(crate) machine: BoundKernel,
-    cut: Cut,
+    partition: OuterPartition,
     /// For each result, the program that combines two private copies, if it is sparse.
     combiners: Vec<Option<Program>>,
     /// The program whose outermost loop is partitioned.
@@ -87,27 +87,27 @@ impl ParallelKernel {
         let (compiled, _) =
             Cache::global().get_or_compile(&compilation.lowered.kernel, &if check { host.checked() } else { host })?;
         let machine = BoundKernel::new(&compilation.program, &compilation.checked, &compilation.lowered, compiled)?;
-        let cut = compilation.lowered.cut.ok_or_else(|| Diagnostics(Vec::new()))?;
-        let combiner = |(output, share): (&Output, &Share)| match share {
-            Share::Own(op) if !output.is_dense() => {
+        let partition = compilation.lowered.partition.ok_or_else(|| Diagnostics(Vec::new()))?;
+        let combiner = |(output, share): (&Output, &ResultShare)| match share {
+            ResultShare::Private(op) if !output.is_dense() => {
                 combine::program(*op, &output.format_with_fill(), output.dtype()).map(Some)
             }
             _ => Ok(None),
         };
-        let combiners: Result<_, Diagnostics> = machine.outputs().iter().zip(&cut.shares).map(combiner).collect();
-        Ok(ParallelKernel { machine, cut, combiners: combiners?, program: compilation.program, strict, check })
+        let combiners: Result<_, Diagnostics> = machine.outputs().iter().zip(&partition.shares).map(combiner).collect();
+        Ok(ParallelKernel { machine, partition, combiners: combiners?, program: compilation.program, strict, check })
     }
 
     /// True if a result is privatised.
     fn privatises(&self) -> bool {
-        self.cut.shares.iter().any(|share| matches!(share, Share::Own(_)))
+        self.partition.shares.iter().any(|share| matches!(share, ResultShare::Private(_)))
     }
 
     /// True if the number of chunks changes how a privatised result is rounded.
     pub(crate) fn rounds(&self) -> bool {
-        self.machine.outputs().iter().zip(&self.cut.shares).any(|(output, share)| match share {
-            Share::Own(op) => output.dtype().kind() > Kind::Int && !matches!(op, Op::Min | Op::Max),
-            Share::Rows(_) | Share::Places => false,
+        self.machine.outputs().iter().zip(&self.partition.shares).any(|(output, share)| match share {
+            ResultShare::Private(op) => output.dtype().kind() > Kind::Int && !matches!(op, Op::Min | Op::Max),
+            ResultShare::Rows(_) | ResultShare::Positions => false,
         })
     }
 
@@ -115,15 +115,17 @@ impl ParallelKernel {
     /// results.
     pub(crate) fn sizes(&self, types: &[ParamType]) -> Option<ParallelSizes> {
         let checked = self.program.check(types).ok()?;
-        let LoopExtent::Static { start: 0, stop } = checked.extents.loops[self.cut.index.index()] else { return None };
+        let LoopExtent::Static { start: 0, stop } = checked.extents.loops[self.partition.index.index()] else {
+            return None;
+        };
         let trip_count = u64::try_from(stop).ok()?;
         let shape = |id: &tamis_ir::program::TensorId| &checked.extents.shapes[id.index()];
         let shapes: Vec<Vec<u64>> = self.program.results.iter().map(shape).cloned().collect();
         let levels: Vec<Vec<u64>> =
             self.machine.outputs().iter().zip(&shapes).map(|(output, shape)| output.level_extents(shape)).collect();
-        let fits = self.cut.shares.iter().zip(&levels).all(|(share, levels)| match share {
-            Share::Rows(unit) => levels.first().is_some_and(|rows| rows.div_ceil(*unit) == trip_count),
-            Share::Own(_) | Share::Places => true,
+        let fits = self.partition.shares.iter().zip(&levels).all(|(share, levels)| match share {
+            ResultShare::Rows(unit) => levels.first().is_some_and(|rows| rows.div_ceil(*unit) == trip_count),
+            ResultShare::Private(_) | ResultShare::Positions => true,
         });
         fits.then_some(ParallelSizes { levels, shapes, trip_count })
     }
@@ -141,7 +143,7 @@ impl ParallelKernel {
         // More chunks than threads balance the load; a privatised result costs a copy for each
         // chunk.
         let count = if self.privatises() { threads } else { threads * heuristic.chunks_per_thread() };
-        let chunks = partition::partition(&self.program, &self.cut, sizes.trip_count, arguments, count);
+        let chunks = partition::partition(&self.program, &self.partition, sizes.trip_count, arguments, count);
         let inputs = machine.input_buffers(arguments);
         let start = Instant::now();
         let mut shared = self.shared(sizes, arguments)?;
@@ -193,12 +195,14 @@ impl ParallelKernel {
     ) -> Result<Vec<Option<RawStorage>>, KernelFailure> {
         let mut shared: Vec<Option<RawStorage>> = Vec::new();
         shared.resize_with(self.machine.kernel().buffers.len(), || None);
-        for ((output, share), levels) in self.machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels) {
+        for ((output, share), levels) in self.machine.outputs().iter().zip(&self.partition.shares).zip(&sizes.levels) {
             let Some(values) = output.values else { continue };
             let cells = match share {
-                Share::Rows(_) if output.is_dense() => levels.iter().try_fold(1u64, |cells, n| cells.checked_mul(*n)),
-                Share::Places => output.shared_value_count(arguments, levels),
-                Share::Rows(_) | Share::Own(_) => continue,
+                ResultShare::Rows(_) if output.is_dense() => {
+                    levels.iter().try_fold(1u64, |cells, n| cells.checked_mul(*n))
+                }
+                ResultShare::Positions => output.shared_value_count(arguments, levels),
+                ResultShare::Rows(_) | ResultShare::Private(_) => continue,
             };
             let cells = cells.unwrap_or(u64::MAX);
             let buffer = &self.machine.kernel().buffers[values];
@@ -233,16 +237,16 @@ impl ParallelKernel {
                 storages[*buffer] = Some(storage);
             }
         }
-        for ((output, share), levels) in machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels) {
+        for ((output, share), levels) in machine.outputs().iter().zip(&self.partition.shares).zip(&sizes.levels) {
             let Some((values, storage)) = output.values.and_then(|k| Some((k, shared[k].as_ref()?))) else { continue };
             let unit = match share {
-                Share::Rows(unit) => *unit,
+                ResultShare::Rows(unit) => *unit,
                 // Positions are those of the operand, in every chunk.
-                Share::Places => {
+                ResultShare::Positions => {
                     buffers[values] = RawBuffer { cap: 0, ..storage.raw() };
                     continue;
                 }
-                Share::Own(_) => continue,
+                ResultShare::Private(_) => continue,
             };
             let rows = chunk.rows(unit, levels[0]);
             let cells: u64 = levels[1..].iter().product();
@@ -252,7 +256,7 @@ impl ParallelKernel {
             buffers[values] = RawBuffer { data, len: (rows.end - rows.start) * cells, cap: 0 };
         }
         // The arrays of the first chunk become those of the result, so they reserve all of it.
-        let share = if k == 0 { SHARES } else { chunk.share };
+        let share = if k == 0 { WHOLE_SHARE } else { chunk.share };
         let mut scalars = scalars.to_vec();
         scalars.extend([chunk.iterations.start as i64, chunk.iterations.end as i64, share].map(Value::I64));
         ChunkCall { buffers, storages, scalars }
@@ -304,11 +308,11 @@ impl ParallelKernel {
     ) -> Result<Vec<(usize, Tensor)>, CallError> {
         let kernel = self.machine.kernel();
         let mut tensors = Vec::new();
-        let outputs = self.machine.outputs().iter().zip(&self.cut.shares).zip(&sizes.levels).zip(&sizes.shapes);
+        let outputs = self.machine.outputs().iter().zip(&self.partition.shares).zip(&sizes.levels).zip(&sizes.shapes);
         for (k, (((output, share), levels), shape)) in outputs.enumerate() {
             match share {
-                Share::Places => {}
-                Share::Rows(unit) => {
+                ResultShare::Positions => {}
+                ResultShare::Rows(unit) => {
                     if output.values.is_some_and(|values| joined[values].is_some()) {
                         continue;
                     }
@@ -316,7 +320,7 @@ impl ParallelKernel {
                     let rows: Vec<u64> = rows.map(|rows| rows.end - rows.start).collect();
                     concatenate::rows(kernel, output, levels, &rows, &mut storages, joined, threads)?;
                 }
-                Share::Own(op) => {
+                ResultShare::Private(op) => {
                     let Some(combiner) = &self.combiners[k] else {
                         let Some(values) = output.values else { continue };
                         let all = storages.iter_mut().filter_map(|chunk| chunk[values].take()).collect();

@@ -6,7 +6,7 @@
 
 use crate::signature::CallArgument;
 use std::ops::Range;
-use tamis_compiler::lower::part::{Cut, SHARES};
+use tamis_compiler::lower::outer_partition::{OuterPartition, WHOLE_SHARE};
 use tamis_ir::format::DimExpr;
 use tamis_ir::program::{Expr, Extent, IndexId, Program, StmtKind};
 use tamis_tensor::{Index, IndexArray, bisect, with_indices};
@@ -15,7 +15,7 @@ use tamis_tensor::{Index, IndexArray, bisect, with_indices};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Chunk {
     pub(crate) iterations: Range<u64>,
-    /// Its share of the work, in units of 1 / [`SHARES`].
+    /// Its share of the work, in units of 1 / [`WHOLE_SHARE`].
     pub(crate) share: i64,
 }
 
@@ -30,12 +30,12 @@ impl Chunk {
 /// Partitions a loop of `trip_count` iterations into at most `count` chunks, none of them empty.
 pub(crate) fn partition(
     program: &Program,
-    cut: &Cut,
+    outer: &OuterPartition,
     trip_count: u64,
     arguments: &[CallArgument],
     count: usize,
 ) -> Vec<Chunk> {
-    let estimate = WorkEstimate::new(program, cut.index, trip_count, arguments);
+    let estimate = WorkEstimate::new(program, outer.index, trip_count, arguments);
     let all = estimate.before(trip_count).max(1);
     let mut chunks: Vec<Chunk> = Vec::with_capacity(count);
     let mut start = 0;
@@ -45,13 +45,13 @@ pub(crate) fn partition(
         if end > start {
             let work = estimate.before(end).saturating_sub(estimate.before(start));
             // Reserve an eighth more: equal estimates may produce different numbers of elements.
-            let share = (u128::from(work) * SHARES as u128 / u128::from(all)) as i64;
+            let share = (u128::from(work) * WHOLE_SHARE as u128 / u128::from(all)) as i64;
             chunks.push(Chunk { iterations: start..end, share: share + share / 8 + 1 });
             start = end;
         }
     }
     if chunks.is_empty() {
-        chunks.push(Chunk { iterations: 0..trip_count, share: SHARES });
+        chunks.push(Chunk { iterations: 0..trip_count, share: WHOLE_SHARE });
     }
     chunks
 }
@@ -245,8 +245,13 @@ mod tests {
         });
         let index = outermost.unwrap();
         let trip_count = tensors[0].shape()[0];
-        let chunks =
-            partition(&program, &Cut { index, shares: Vec::new() }, trip_count, &CallArgument::all(tensors), count);
+        let chunks = partition(
+            &program,
+            &OuterPartition { index, shares: Vec::new() },
+            trip_count,
+            &CallArgument::all(tensors),
+            count,
+        );
         assert_eq!(chunks.last().unwrap().iterations.end, trip_count);
         chunks.iter().map(|chunk| chunk.iterations.start).collect()
     }

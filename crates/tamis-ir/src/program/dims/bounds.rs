@@ -68,7 +68,7 @@ impl DimInference<'_> {
             };
             if !holds {
                 let message = format!("`{name}` has {length} iterations, but its loop asserts {says}");
-                let d = Diagnostic::new(Code::E0406, message).label(span, format!("{length} values"));
+                let d = Diagnostic::new(Code::E0406, message).label(span, format!("{length} iterations"));
                 self.error(d.help("change or remove the bound, or call the program with tensors of that size"));
             }
         }
@@ -110,9 +110,11 @@ impl DimInference<'_> {
 
 /// The help text that permits an access out of bounds.
 pub(crate) fn permit(name: &str, subscript: &str, write: bool) -> String {
+    let is_name = subscript.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let permissive = if is_name { format!("~{subscript}") } else { format!("~({subscript})") };
     if write {
-        format!("or drop writes out of bounds: `{name}[~({subscript})]`")
+        format!("or drop writes out of bounds: `{name}[{permissive}]`")
     } else {
-        format!("or permit it: `coalesce({name}[~({subscript})], 0)`")
+        format!("or permit it: `coalesce({name}[{permissive}], 0)`")
     }
 }

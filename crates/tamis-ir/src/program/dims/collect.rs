@@ -148,10 +148,9 @@ impl<'a> DimInference<'a> {
                 } else {
                     d = d.note(x.reason.clone());
                 }
-                d = d.help(format!(
-                    "use tensors whose sizes agree; or bound the loop of a loop program: `for {name} in range({}):`",
-                    x.size.min(y.size)
-                ));
+                d = d.help("use tensors whose sizes agree");
+                let least = x.size.min(y.size);
+                d = d.help(format!("or bound the loop, in a loop program: `for {name} in range({least}):`"));
                 self.error(d);
             }
             (known, None) => {

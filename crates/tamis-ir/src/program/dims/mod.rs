@@ -21,7 +21,7 @@ use affine::IndexAffine;
 
 use super::{Bound, ExprId, Extent, IndexId, ParamType, Program, Subscript, TensorId, VarId};
 use crate::algebra::DType;
-use crate::diag::{Code, Diagnostic, Diagnostics, Span};
+use crate::diag::{Code, Diagnostic, Diagnostics, Span, counted};
 use rustc_hash::FxHashMap;
 
 /// The largest size of a dimension.
@@ -167,16 +167,17 @@ impl<'a> DimInference<'a> {
             let d = Diagnostic::new(
                 Code::E0401,
                 format!(
-                    "`{}` has {} dimensions, but is used with {} subscripts",
+                    "`{}` has {}, but is used with {}",
                     info.name,
-                    param.shape.len(),
-                    info.rank
+                    counted(param.shape.len(), "dimension"),
+                    counted(info.rank, "subscript")
                 ),
             );
-            let d = d.label(span, format!("called with {} dimensions", param.shape.len()));
-            return self.error(
-                d.help(format!("pass a tensor with {} dimensions, or write as many subscripts as it has", info.rank)),
-            );
+            let d = d.label(span, format!("called with {}", counted(param.shape.len(), "dimension")));
+            return self.error(d.help(format!(
+                "pass a tensor with {}, or write as many subscripts as it has",
+                counted(info.rank, "dimension")
+            )));
         }
         for (dim, size) in param.shape.iter().enumerate().take(rank) {
             if let Some(size) = size {

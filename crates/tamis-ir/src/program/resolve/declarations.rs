@@ -170,7 +170,11 @@ impl Resolver {
         match text.parse() {
             Ok(dtype) => Some(dtype),
             Err(_) => {
-                let mut d = Diagnostic::new(Code::E0308, "unknown value type").label(expr.span, "not a value type");
+                let message = match text.as_str() {
+                    "" => "a value type is a name in quotes, such as \"f64\"".to_string(),
+                    name => format!("there is no value type `{name}`"),
+                };
+                let mut d = Diagnostic::new(Code::E0308, message).label(expr.span, "not a value type");
                 if let Some(meant) = did_you_mean(&text, DType::ALL.iter().map(|t| t.name())) {
                     d = d.help(format!("did you mean \"{meant}\"?"));
                 }

@@ -3,7 +3,7 @@
 use super::super::{Access, Entry, EntryPart, Expr, ExprId, Subscript, TensorId};
 use super::{Binding, Resolver};
 use crate::algebra::{Op, TABLE, Value};
-use crate::diag::{Code, Diagnostic, Span, did_you_mean};
+use crate::diag::{Code, Diagnostic, Span, counted, did_you_mean};
 use crate::text::syntax::{self, ExprKind, Name};
 
 impl Resolver {
@@ -93,7 +93,7 @@ impl Resolver {
             Binding::Tensor(tensor) if self.program.tensor(tensor).declaration.is_none() => tensor,
             _ => {
                 let message = format!("`{}` is not a parameter, so its stored elements have no positions", base.text);
-                let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have them them them");
+                let d = Diagnostic::new(Code::E0401, message).label(span, "only parameters have positions");
                 return self.error(match found {
                     Binding::Tensor(_) => d.help(format!("read its elements in a loop, as in `{}[i]`", base.text)),
                     _ => d.help("use a parameter, as in `A.nnz`"),
@@ -104,9 +104,16 @@ impl Resolver {
             || at.len() > crate::format::MAX_RANK
         {
             return self.error(
-                Diagnostic::new(Code::E0401, format!("`{}` has fewer dimensions", base.text))
-                    .label(span, "no such dimension")
-                    .help("dimensions are numbered from 0"),
+                Diagnostic::new(
+                    Code::E0401,
+                    format!(
+                        "`{}` has no such dimension: tensors have at most {} dimensions",
+                        base.text,
+                        crate::format::MAX_RANK
+                    ),
+                )
+                .label(span, "no such dimension")
+                .help("dimensions are numbered from 0"),
             );
         }
         let at: Vec<Option<ExprId>> = at.iter().map(|e| self.expr(e)).collect();
@@ -146,10 +153,13 @@ impl Resolver {
         if first != rank {
             let name = self.program.tensor(tensor).name.clone();
             return self.error(
-                Diagnostic::new(Code::E0401, format!("`{name}` has {rank} subscripts here, but {first} before"))
-                    .label(span, format!("{rank} subscripts"))
-                    .label(first_span, format!("{first} subscripts"))
-                    .help("use it with the same number of subscripts everywhere"),
+                Diagnostic::new(
+                    Code::E0401,
+                    format!("`{name}` has {} here, but {first} before", counted(rank, "subscript")),
+                )
+                .label(span, counted(rank, "subscript"))
+                .label(first_span, counted(first, "subscript"))
+                .help("use it with the same number of subscripts everywhere"),
             );
         }
         Some(Access { tensor, subscripts: subscripts.into_iter().collect::<Option<_>>()? })
@@ -196,12 +206,12 @@ pub(super) fn wrong_count(
         return None;
     }
     let expected = match (least, most) {
-        (a, b) if a == b => format!("{a}"),
-        (a, usize::MAX) => format!("at least {a}"),
-        (a, b) => format!("{a} to {b}"),
+        (a, b) if a == b => counted(a, "operand"),
+        (a, usize::MAX) => format!("at least {}", counted(a, "operand")),
+        (a, b) => format!("{a} to {b} operands"),
     };
-    let message = format!("`{}` takes {expected} operands, not {count}", function.text);
-    let d = Diagnostic::new(Code::E0304, message).label(span, format!("{count} operands"));
+    let message = format!("`{}` takes {expected}, not {count}", function.text);
+    let d = Diagnostic::new(Code::E0304, message).label(span, counted(count, "operand"));
     Some(d.help(format!("{}: {}", op.info().name, op.info().summary)))
 }
 

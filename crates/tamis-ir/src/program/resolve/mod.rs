@@ -10,7 +10,7 @@ use operators::Operators;
 
 use super::{ExprId, ExprPool, IndexId, Program, ProgramSpans, StmtId, Storage, TensorId, TensorInfo, VarId};
 use crate::affine::Affine;
-use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span, did_you_mean};
+use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span, counted, did_you_mean};
 use crate::text::parser::MAX_ERRORS;
 use crate::text::syntax::{self, ExprKind, Function, Name};
 use rustc_hash::FxHashMap;
@@ -198,10 +198,10 @@ impl Resolver {
                 self.errors.push(
                     Diagnostic::new(
                         Code::E0401,
-                        format!("`{name}` is declared with {declared} dimensions and used with {rank}"),
+                        format!("`{name}` is declared with {}, but used with {rank}", counted(declared, "dimension")),
                     )
-                    .label(use_span, format!("{rank} subscripts"))
-                    .label(span, format!("{declared} dimensions"))
+                    .label(use_span, counted(rank, "subscript"))
+                    .label(span, counted(declared, "dimension"))
                     .help("`dense`, `coo` and `csf` take any number of dimensions"),
                 );
             } else if let Storage::Tensor(spec) = &declaration.storage

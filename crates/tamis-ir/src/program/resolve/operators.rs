@@ -4,7 +4,7 @@ use super::super::{Expr, ExprId};
 use super::Resolver;
 use super::expressions::{literal, unknown_function, wrong_count};
 use crate::algebra::{BodyTerm, Laws, Op, Undefinable, UserOp, Value};
-use crate::diag::{Code, Diagnostic, Span, did_you_mean};
+use crate::diag::{Code, Diagnostic, Span, counted, did_you_mean};
 use crate::text::parser::MAX_OPERATORS;
 use crate::text::syntax::{self, ExprKind, Name};
 use rustc_hash::FxHashMap;
@@ -92,7 +92,7 @@ pub(in crate::program) fn define(
             Code::E0110,
             format!("only operators of two operands have laws, and `{}` has {}", name.text, params.len()),
         )
-        .label(name.span, format!("{} operands", params.len()))
+        .label(name.span, counted(params.len(), "operand"))
         .help("write `@op` without laws"));
     }
     let mut reader = OperatorBody {
@@ -133,7 +133,7 @@ fn read_laws(written: &[syntax::Law]) -> Result<Laws, Diagnostic> {
             Err(Diagnostic::new(Code::E0110, message).label(law.name.span, "here").help(help))
         };
         if written[..k].iter().any(|other| other.name.text == law.name.text) {
-            return wrong(format!("`{text}` is declared twice"), "say it once".to_string());
+            return wrong(format!("`{text}` is declared twice"), "declare it once".to_string());
         }
         let value = law.value.as_ref().map(literal);
         let flag = match value {

@@ -3,7 +3,7 @@
 use super::super::{Emitter, Val, ty};
 use super::{Stride, VectorPlan, VectorValues};
 use tamis_ir::DType;
-use tamis_ir::kernel::{Expr, Fact, Hint, Role, Stmt, VarId};
+use tamis_ir::kernel::{Assumption, Expr, Hint, Role, Stmt, VarId};
 
 /// The condition under which a whole vector can be loaded although only some lanes are active.
 pub(super) struct OverReadGuard {
@@ -178,8 +178,8 @@ impl Emitter<'_> {
             };
             let Expr::Load(list, _) = list else { return None };
             let input = kernel.buffer(*list).role == Role::Input;
-            let bound = kernel.facts.iter().find_map(|fact| match fact {
-                Fact::Below { buffer, bound } if buffer == list && input => Some(*bound),
+            let bound = kernel.assumptions.iter().find_map(|fact| match fact {
+                Assumption::Below { buffer, bound } if buffer == list && input => Some(*bound),
                 _ => None,
             })?;
             bounds.push((buffer, bound));

@@ -1,12 +1,16 @@
-//! How each tensor of a program is written: in storage order or not, and where its elements come from.
+//! Write plans: the way in which each tensor of a program is written, by the order of its elements.
 //!
-//! A tensor is written *in order* if its subscripts, outermost level first, are fixed by the outermost loops around the
-//! writes, one loop after the other, each going up; then each element is visited once, and coordinates can be appended.
+//! In: the steps of the program. Out: a plan for each declared tensor, and marks on assignments
+//! that are the first ones to their elements. A tensor is written *in order* if its subscripts,
+//! outermost level first, are fixed by the outermost loops around the writes, one loop after the
+//! other, each increasing. Then each element is visited once, and coordinates can be appended.
+//! Tensors that are read while they are written, or written out of order, need computed positions
+//! or a workspace.
 
 use super::Lowerer;
-use super::alike::Alike;
-use super::bind::{Stored, chain_head};
-use super::node::{Node, Step, Sub, Target};
+use super::bind::{BoundStorage, chain_head};
+use super::node::{Node, Step, Sub, WriteTarget};
+use super::shared_sparsity::SharedSparsity;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::Leaf;
@@ -14,71 +18,72 @@ use tamis_ir::kernel::Merge;
 use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::{Placement, level_type, tree};
 
-/// How a tensor is written.
+/// The write plan of a tensor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
-    /// Where its elements are while it is written.
-    pub mode: Mode,
+pub struct WritePlan {
+    /// The place of its elements while it is written.
+    pub mode: WriteMode,
     /// Its elements are written in storage order.
     pub in_order: bool,
     /// For each level, the loop that fixes its coordinate, if the tensor is written in order.
     pub fixed_by: Vec<IndexId>,
-    /// For each level, whether its subscript is that loop's index alone.
+    /// For each level: true if its subscript is that loop's index alone.
     pub bare: Vec<bool>,
-    /// How entries of one element become one, if elements come in any order.
+    /// The merge of several entries of one element, if elements come in any order.
     pub merge: Merge,
-    /// Some update gives something else where the dense fiber of an element is not stored yet.
-    pub fibers_matter: bool,
-    /// The operand whose levels it has, if it stores what that stores.
-    pub alike: Option<Alike>,
+    /// True if some update depends on the presence of an element's dense fiber.
+    pub tests_fibers: bool,
+    /// The shared levels, if the tensor has the sparsity pattern of an operand.
+    pub shared_sparsity: Option<SharedSparsity>,
 }
 
-/// Where the elements of a tensor are while it is written.
+/// The place of a tensor's elements while it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Coordinates are appended to its levels, each when it is complete.
+pub enum WriteMode {
+    /// In order: coordinates are appended to its levels, each when it is complete.
     Append,
-    /// Positions are computed from coordinates.
+    /// At positions computed from coordinates.
     Insert,
-    /// In a workspace, in any order; freezing sorts them and appends them to the levels.
+    /// In a workspace, in any order; `freeze` sorts the entries and appends them to the levels.
     Scatter,
 }
 
-impl Plan {
+impl WritePlan {
     /// The levels whose coordinates a loop fixes.
     pub fn fixed(&self, index: IndexId) -> Vec<usize> {
         (0..self.fixed_by.len()).filter(|k| self.fixed_by[*k] == index).collect()
     }
 }
 
-/// Writes of one tensor, as they are found.
+/// The writes to one tensor, as they are collected.
 #[derive(Clone, Debug, Default)]
-struct Writes {
-    /// Loops around the declaration.
+struct TensorWrites {
+    /// The number of loops around the declaration.
     depth: usize,
-    /// The order of the first write, and its subscripts; `None` once there is none.
-    order: Option<(Vec<IndexId>, Vec<Sub>)>,
+    /// The order of the first write, and its subscripts; `None` once writes differ.
+    storage_order: Option<(Vec<IndexId>, Vec<Sub>)>,
     count: usize,
     /// The outermost loop around the first write, and its subscripts.
     first: Option<(Option<IndexId>, Vec<Sub>)>,
-    /// Another write in that loop may come before the first one to an element.
+    /// True if another write in that loop may precede the first one to an element.
     mixed: bool,
-    /// Some write may make an element false that was true.
+    /// True if some write may make an element false that was true.
     unsets: bool,
-    /// How entries of one element become one, as far as all writes agree.
+    /// The merge of several entries of one element, as far as all writes agree.
     merge: Option<Merge>,
-    /// Some update is annihilated by the fill.
+    /// True if some update is annihilated by the fill value.
     kept_by_fill: bool,
 }
 
 impl Lowerer<'_> {
-    /// Finds how each declared tensor is written, and which assignments are the first to their elements.
+    /// Determines the write plan of each declared tensor, and the assignments that are first to
+    /// their elements.
     pub(super) fn classify(&mut self, steps: &mut [Step]) {
-        let mut found = vec![Writes::default(); self.program.tensors.len()];
-        self.find_writes(steps, &mut Vec::new(), &mut found);
-        forget_fresh(steps, &found);
+        let mut found = vec![TensorWrites::default(); self.program.tensors.len()];
+        self.collect_writes(steps, &mut Vec::new(), &mut found);
+        clear_fresh(steps, &found);
         for (k, writes) in found.into_iter().enumerate() {
-            let Stored::Levels { format, .. } = self.bound[k].storage.clone() else { continue };
+            let BoundStorage::Levels { format, .. } = self.bound[k].storage.clone() else { continue };
             if self.program.params.contains(&TensorId(k as u32)) {
                 continue;
             }
@@ -90,42 +95,51 @@ impl Lowerer<'_> {
                 .collect();
             let lists = format.levels().iter().any(|l| level_type(l.kind).is_ok_and(|row| row.write.lists()));
             let pattern = format.leaf() == Leaf::Pattern;
-            // Without levels there is nothing that could be left out. Others are written as formats that leave it out.
+            // A tensor without levels always stores its element. Padded formats are written as
+            // formats without padding.
             if pattern && (format.levels().is_empty() || tree::pads(format.levels())) {
-                self.refuse_full_pattern(TensorId(k as u32));
+                self.reject_dense_pattern(TensorId(k as u32));
             }
             let computed = placements.iter().all(|p| *p == Placement::Computed);
-            // The coordinates of a level that holds one share the fiber below it, so visiting it in order is not enough.
+            // Coordinates of a singleton share the fiber below it, so visiting them in order is not
+            // enough.
             let shared = (1..placements.len()).any(|k| {
                 placements[k - 1] == Placement::Parent && !format.levels()[chain_head(&format, k - 1)].nonunique
             });
-            let in_order = writes.count > 0 && writes.order.is_some() && !placements.is_empty() && !shared;
-            // What is read as soon as it is written is in its place from the beginning.
+            let in_order = writes.count > 0 && writes.storage_order.is_some() && !placements.is_empty() && !shared;
+            // A tensor that is read while it is written needs its elements in place.
             let read = self.program.is_read_while_written(TensorId(k as u32));
             let mode = match (computed, in_order) {
-                (true, true) if !lists && !read => Mode::Append,
-                // What is listed stays listed.
-                (true, _) if pattern && writes.unsets => Mode::Scatter,
-                (true, _) => Mode::Insert,
-                (false, true) => Mode::Append,
-                // Nothing is ever written to it.
-                (false, false) if writes.count == 0 => Mode::Append,
-                (false, false) => Mode::Scatter,
+                (true, true) if !lists && !read => WriteMode::Append,
+                // Listed coordinates cannot be removed again.
+                (true, _) if pattern && writes.unsets => WriteMode::Scatter,
+                (true, _) => WriteMode::Insert,
+                (false, true) => WriteMode::Append,
+                // There are no writes.
+                (false, false) if writes.count == 0 => WriteMode::Append,
+                (false, false) => WriteMode::Scatter,
             };
-            let (fixed_by, subs) = writes.order.unwrap_or_default();
-            // An index that stands for two dimensions goes along a diagonal.
+            let (fixed_by, subs) = writes.storage_order.unwrap_or_default();
+            // An index that subscripts two dimensions moves along a diagonal.
             let bare =
                 |(k, sub): (usize, &Sub)| sub.node == Node::Index(fixed_by[k]) && !fixed_by[..k].contains(&fixed_by[k]);
             let bare = subs.iter().enumerate().take(fixed_by.len()).map(bare).collect();
             let merge = writes.merge.unwrap_or(Merge::Never);
-            let mut plan =
-                Plan { mode, in_order, fixed_by, bare, merge, fibers_matter: writes.kept_by_fill, alike: None };
-            plan.alike = self.find_alike(TensorId(k as u32), &plan, steps);
+            let mut plan = WritePlan {
+                mode,
+                in_order,
+                fixed_by,
+                bare,
+                merge,
+                tests_fibers: writes.kept_by_fill,
+                shared_sparsity: None,
+            };
+            plan.shared_sparsity = self.find_shared_sparsity(TensorId(k as u32), &plan, steps);
             self.plans[k] = Some(plan);
         }
     }
 
-    fn refuse_full_pattern(&mut self, tensor: TensorId) {
+    fn reject_dense_pattern(&mut self, tensor: TensorId) {
         let name = &self.program.tensor(tensor).name;
         let d = Diagnostic::new(
             Code::E0604,
@@ -141,7 +155,7 @@ impl Lowerer<'_> {
         self.errors.push(self.program.origin.attach(d));
     }
 
-    fn find_writes(&mut self, steps: &mut [Step], loops: &mut Vec<Loop>, found: &mut [Writes]) {
+    fn collect_writes(&mut self, steps: &mut [Step], loops: &mut Vec<Loop>, found: &mut [TensorWrites]) {
         for step in steps {
             match step {
                 Step::Declare(tensor, _) => found[tensor.index()].depth = loops.len(),
@@ -149,15 +163,15 @@ impl Lowerer<'_> {
                     let unordered = self.reads_unordered(*index, body);
                     loops.push(Loop {
                         index: *index,
-                        piece_of: self.pieces[index.index()].map(|(number, _)| number),
+                        chunk_of: self.chunks[index.index()].map(|(chunk, _)| chunk),
                         unordered,
                     });
-                    self.find_writes(body, loops, found);
+                    self.collect_writes(body, loops, found);
                     loops.pop();
                 }
                 Step::If(_, then, otherwise) => {
-                    self.find_writes(then, loops, found);
-                    self.find_writes(otherwise, loops, found);
+                    self.collect_writes(then, loops, found);
+                    self.collect_writes(otherwise, loops, found);
                 }
                 Step::Assign(target, update, value) => {
                     let sets = match (&*update, &*value) {
@@ -165,14 +179,15 @@ impl Lowerer<'_> {
                         (None, Node::Known(value)) => value.is_truthy(),
                         _ => false,
                     };
-                    let merge = self.merging(target.tensor, update.as_ref(), value);
+                    let merge = self.merge_of(target.tensor, update.as_ref(), value);
                     let kept = update.as_ref().is_some_and(|u| self.annihilating_fill(target.tensor, u).is_some());
                     let writes = &mut found[target.tensor.index()];
                     writes.kept_by_fill |= kept;
                     let loops = &loops[writes.depth.min(loops.len())..];
                     let around = &around(target, loops)[..];
                     let unordered = |index: IndexId| loops.iter().any(|l| l.index == index && l.unordered);
-                    let order = order(target, around).filter(|by| !self.loses_order(target, by, unordered));
+                    let storage_order =
+                        storage_order(target, around).filter(|by| !self.loses_order(target, by, unordered));
                     let first = writes.count == 0;
                     writes.count += 1;
                     writes.unsets |= !sets;
@@ -183,16 +198,16 @@ impl Lowerer<'_> {
                         None => writes.first = Some((outermost, target.subs.clone())),
                     }
                     if first {
-                        let in_order = order.as_ref().is_some_and(|fixed_by| fixed_by.last() == around.last());
+                        let in_order = storage_order.as_ref().is_some_and(|fixed_by| fixed_by.last() == around.last());
                         if in_order || visits_once(target, around) {
                             target.fresh = Some(self.bound[target.tensor.index()].fill);
                         }
-                        writes.order = order.map(|fixed_by| (fixed_by, target.subs.clone()));
+                        writes.storage_order = storage_order.map(|fixed_by| (fixed_by, target.subs.clone()));
                     } else {
                         let same = |(fixed_by, subs): &(Vec<IndexId>, Vec<Sub>)| {
-                            order.as_ref() == Some(fixed_by) && *subs == target.subs
+                            storage_order.as_ref() == Some(fixed_by) && *subs == target.subs
                         };
-                        writes.order = writes.order.take().filter(same);
+                        writes.storage_order = writes.storage_order.take().filter(same);
                     }
                 }
                 _ => {}
@@ -205,34 +220,34 @@ impl Lowerer<'_> {
 #[derive(Clone, Copy, Debug)]
 struct Loop {
     index: IndexId,
-    /// It goes over one of the pieces, all of one length, that this index numbers.
-    piece_of: Option<IndexId>,
-    /// Something is read along it whose coordinates come in any order.
+    /// The loop runs over a chunk, all of one length, that this index counts.
+    chunk_of: Option<IndexId>,
+    /// True if it moves along a level whose coordinates are in any order.
     unordered: bool,
 }
 
-/// The loops around a write, a loop over pieces and the one over what is in a piece taken together.
-fn around(target: &Target, loops: &[Loop]) -> Vec<IndexId> {
+/// The loops around a write; a strip-mined pair of loops counts as one.
+fn around(target: &WriteTarget, loops: &[Loop]) -> Vec<IndexId> {
     let uses = |index: IndexId| {
         let mut used = false;
         target.subs.iter().for_each(|sub| sub.node.visit(&mut |n| used |= *n == Node::Index(index)));
         used
     };
-    let is_over_pieces = |k: usize| {
+    let counts_chunks = |k: usize| {
         let Loop { index, .. } = loops[k];
-        loops.get(k + 1).is_some_and(|next| next.piece_of == Some(index)) && !uses(index)
+        loops.get(k + 1).is_some_and(|next| next.chunk_of == Some(index)) && !uses(index)
     };
-    (0..loops.len()).filter(|k| !is_over_pieces(*k)).map(|k| loops[k].index).collect()
+    (0..loops.len()).filter(|k| !counts_chunks(*k)).map(|k| loops[k].index).collect()
 }
 
-/// The first assignment to a tensor is the first to each element only if no other one goes ahead of it.
-fn forget_fresh(steps: &mut [Step], found: &[Writes]) {
+/// Removes the marks of first assignments to tensors where another write may precede them.
+fn clear_fresh(steps: &mut [Step], found: &[TensorWrites]) {
     for step in steps {
         match step {
-            Step::For(_, _, body) => forget_fresh(body, found),
+            Step::For(_, _, body) => clear_fresh(body, found),
             Step::If(_, then, otherwise) => {
-                forget_fresh(then, found);
-                forget_fresh(otherwise, found);
+                clear_fresh(then, found);
+                clear_fresh(otherwise, found);
             }
             Step::Assign(target, _, _) if found[target.tensor.index()].mixed => target.fresh = None,
             _ => {}
@@ -240,27 +255,27 @@ fn forget_fresh(steps: &mut [Step], found: &[Writes]) {
     }
 }
 
-/// Whether every element is written at most once: each loop around is a subscript of its own.
-fn visits_once(target: &Target, loops: &[IndexId]) -> bool {
+/// True if every element is written at most once: each enclosing loop is a subscript of its own.
+fn visits_once(target: &WriteTarget, loops: &[IndexId]) -> bool {
     !loops.is_empty() && loops.iter().all(|index| target.subs.iter().any(|sub| sub.node == Node::Index(*index)))
 }
 
-/// Which of the loops around a write fixes each level, if that is in storage order.
-fn order(target: &Target, loops: &[IndexId]) -> Option<Vec<IndexId>> {
+/// The loops around a write that fix each level, if they do so in storage order.
+fn storage_order(target: &WriteTarget, loops: &[IndexId]) -> Option<Vec<IndexId>> {
     let mut next = 0;
     let mut fixed_by: Vec<IndexId> = Vec::new();
     for sub in &target.subs {
         if sub.permissive {
             return None;
         }
-        let deepest = deepest(&sub.node, loops)?;
-        match deepest {
-            // A loop of its own, which goes up.
-            Some(at) if at == next && goes_up(&sub.node, loops[at]) => {
+        let innermost = innermost(&sub.node, loops)?;
+        match innermost {
+            // A loop of its own, with an increasing subscript.
+            Some(at) if at == next && is_increasing(&sub.node, loops[at]) => {
                 fixed_by.push(loops[at]);
                 next += 1;
             }
-            // Fixed already, so that there is one coordinate only.
+            // Outer loops fix it already, so there is only one coordinate.
             Some(at) if at < next => fixed_by.push(*fixed_by.last()?),
             None => fixed_by.push(*fixed_by.last()?),
             _ => return None,
@@ -270,20 +285,20 @@ fn order(target: &Target, loops: &[IndexId]) -> Option<Vec<IndexId>> {
 }
 
 /// The innermost loop that an affine subscript depends on.
-fn deepest(node: &Node, loops: &[IndexId]) -> Option<Option<usize>> {
+fn innermost(node: &Node, loops: &[IndexId]) -> Option<Option<usize>> {
     match node {
         Node::Index(index) => Some(loops.iter().position(|i| i == index)),
         Node::Known(Value::I64(_)) | Node::Size(..) => Some(None),
         Node::Call(Op::Add | Op::Sub | Op::Mul, _, operands) => {
-            let found: Option<Vec<Option<usize>>> = operands.iter().map(|n| deepest(n, loops)).collect();
+            let found: Option<Vec<Option<usize>>> = operands.iter().map(|n| innermost(n, loops)).collect();
             Some(found?.into_iter().flatten().max())
         }
         _ => None,
     }
 }
 
-/// Whether an affine subscript increases strictly with an index.
-pub(super) fn goes_up(node: &Node, index: IndexId) -> bool {
+/// True if an affine subscript increases strictly with an index.
+pub(super) fn is_increasing(node: &Node, index: IndexId) -> bool {
     let constant = |n: &Node| {
         let mut depends = false;
         n.visit(&mut |n| depends |= *n == Node::Index(index));
@@ -292,15 +307,15 @@ pub(super) fn goes_up(node: &Node, index: IndexId) -> bool {
     match node {
         Node::Index(i) => *i == index,
         Node::Call(Op::Add, _, operands) => match &operands[..] {
-            [a, b] => (goes_up(a, index) && constant(b)) || (constant(a) && goes_up(b, index)),
+            [a, b] => (is_increasing(a, index) && constant(b)) || (constant(a) && is_increasing(b, index)),
             _ => false,
         },
         Node::Call(Op::Sub, _, operands) => match &operands[..] {
-            [a, b] => goes_up(a, index) && constant(b),
+            [a, b] => is_increasing(a, index) && constant(b),
             _ => false,
         },
         Node::Call(Op::Mul, _, operands) => match &operands[..] {
-            [Node::Known(Value::I64(k)), a] | [a, Node::Known(Value::I64(k))] => *k > 0 && goes_up(a, index),
+            [Node::Known(Value::I64(k)), a] | [a, Node::Known(Value::I64(k))] => *k > 0 && is_increasing(a, index),
             _ => false,
         },
         _ => false,

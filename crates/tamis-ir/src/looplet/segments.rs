@@ -11,7 +11,7 @@ pub const NEVER: i64 = i64::MAX / 4;
 
 /// Segments of a fiber, in order and without overlap.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pieces {
+pub struct Segments {
     /// The position of the first segment of the fiber.
     pub start: ExprId,
     /// One past the position of the last segment.
@@ -72,14 +72,14 @@ pub enum Extents {
 
 /// The bounds of one segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Piece {
+pub struct Segment {
     /// The start; the end of the previous segment if `None`.
     pub first: Option<ExprId>,
     /// The end.
     pub end: ExprId,
 }
 
-impl Pieces {
+impl Segments {
     /// True if each segment starts at the end of the previous one.
     pub fn consecutive(&self) -> bool {
         matches!(self.extents, Extents::Ends(_))
@@ -121,28 +121,28 @@ impl Pieces {
     }
 
     /// The bounds of a segment, in coordinates of the loop.
-    pub fn piece(&self, b: &mut Builder, q: ExprId) -> Piece {
-        let Piece { first, end } = self.stored(b, q);
+    pub fn segment(&self, b: &mut Builder, q: ExprId) -> Segment {
+        let Segment { first, end } = self.stored(b, q);
         match self.window {
             Some(window) => {
                 let first = first.map(|first| window.reaching(b, first));
-                Piece { first, end: window.from(b, end) }
+                Segment { first, end: window.from(b, end) }
             }
-            None => Piece { first, end },
+            None => Segment { first, end },
         }
     }
 
     /// The bounds of the windows that lie inside of a segment; the start is `None` if they start
     /// with the segment.
-    pub fn inside(&self, b: &mut Builder, q: ExprId) -> Option<Piece> {
+    pub fn inside(&self, b: &mut Builder, q: ExprId) -> Option<Segment> {
         let window = self.window.filter(|window| window.open)?;
-        let Piece { first, end } = self.stored(b, q);
+        let Segment { first, end } = self.stored(b, q);
         let first = first.map(|first| window.from(b, first));
-        Some(Piece { first, end: window.reaching(b, end) })
+        Some(Segment { first, end: window.reaching(b, end) })
     }
 
     /// The bounds of a segment, in coordinates of the level.
-    fn stored(&self, b: &mut Builder, q: ExprId) -> Piece {
+    fn stored(&self, b: &mut Builder, q: ExprId) -> Segment {
         let one = b.int(1);
         let last = self.mirrored.then(|| {
             let next = b.add(q, one);
@@ -192,8 +192,8 @@ impl Pieces {
             end = b.sub(one, begin);
         }
         match self.shift {
-            Some(shift) => Piece { first: first.map(|first| b.add(first, shift)), end: b.add(end, shift) },
-            None => Piece { first, end },
+            Some(shift) => Segment { first: first.map(|first| b.add(first, shift)), end: b.add(end, shift) },
+            None => Segment { first, end },
         }
     }
 
@@ -356,7 +356,7 @@ impl Pieces {
             Extents::Runs { starts, ends } => ("run", format!("{} to {}", name(starts), name(ends))),
             Extents::Blocks { lasts, offsets } => ("block", format!("{} last, {}", name(lasts), name(offsets))),
             Extents::Points(coordinates, _) => ("run", name(coordinates)),
-            Extents::Fibers { set, .. } => ("piece", format!("fibers {set}")),
+            Extents::Fibers { set, .. } => ("segment", format!("fibers {set}")),
         };
         let range = format!("{}..{}", kernel.show(self.start), kernel.show(self.stop));
         let scale = if self.scale == 1 { String::new() } else { format!(" * {}", self.scale) };
@@ -364,6 +364,6 @@ impl Pieces {
         let lead = if self.leads { "leading " } else { "" };
         let lead = if self.mirrored { format!("{lead}mirrored ") } else { lead.to_string() };
         let window = self.window.map(|window| format!(", {}", window.show(kernel))).unwrap_or_default();
-        format!("{lead}pieces({what} {arrays}[{range}]{scale}{shift}{window})")
+        format!("{lead}segments({what} {arrays}[{range}]{scale}{shift}{window})")
     }
 }

@@ -1,45 +1,49 @@
-//! What open windows reach: the positions below levels whose subscripts are known only up to a stretch of coordinates, because some of
-//! the loops that move them are still to come.
+//! Open windows: the positions below levels whose subscripts are known only up to a contiguous
+//! range, because inner loops move them.
+//!
+//! In: an access with open windows, and the level whose fibers are needed. Out: a range of parent
+//! positions if they are consecutive, or nested loops over them. Positions are visited in
+//! increasing order.
 
 use super::Lowerer;
-use super::bind::{Stored, is_grouped};
-use super::fibers::{scale_of, unthunked};
-use super::node::{Access, Source, Sub};
+use super::bind::{BoundStorage, is_grouped};
+use super::fiber_sets::{scale_of, unthunked};
+use super::node::{PartialAccess, ReadSource, Sub};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{Builder, ExprId, Hint, Stmt};
-use tamis_ir::looplet::{Below, Edge, Extents, Located, Looplet, Payload, Pieces, Stepper};
+use tamis_ir::looplet::{Below, Edge, Extents, Located, Looplet, Payload, Segments, Stepper};
 use tamis_ir::program::{IndexId, TensorId};
 
 /// The positions that open windows reach.
 pub(super) enum Reached {
-    /// All from the first to one before the last.
+    /// All positions from the first to one before the last.
     Between(ExprId, ExprId),
-    /// They have to be walked to.
+    /// Positions that have to be enumerated.
     Scattered,
 }
 
-/// What is done at each position.
+/// A callback for each position.
 type Visit<'a, 'b> = &'a mut dyn FnMut(&mut Lowerer<'b>, Located);
 
 impl<'p> Lowerer<'p> {
-    /// Whether the positions below a stretch of a level's coordinates can be walked to.
+    /// True if the positions below a contiguous range of a level's coordinates can be enumerated.
     pub(super) fn can_be_reached(&mut self, tensor: TensorId, level: usize) -> bool {
         match self.fiber_below(tensor, level).map(unthunked) {
-            Some((_, Looplet::Lookup | Looplet::Stepper(_) | Looplet::Pieces(_))) => true,
-            Some((_, other)) => stretch_of(&mut self.b, &other).is_some(),
+            Some((_, Looplet::Lookup | Looplet::Stepper(_) | Looplet::Segments(_))) => true,
+            Some((_, other)) => single_range(&mut self.b, &other).is_some(),
             None => false,
         }
     }
 
-    /// Whether the fibers of a level lie below groups of positions.
+    /// True if the fibers of a level lie below groups of positions.
     pub(super) fn lies_below_group(&self, tensor: TensorId, level: usize) -> bool {
         match &self.bound[tensor.index()].storage {
-            Stored::Levels { format, .. } => level > 0 && is_grouped(format, level - 1),
-            Stored::Scalar { .. } => false,
+            BoundStorage::Levels { format, .. } => level > 0 && is_grouped(format, level - 1),
+            BoundStorage::Scalar { .. } => false,
         }
     }
 
-    /// What a level holds below some position.
+    /// The structure of a level below an arbitrary position.
     fn fiber_below(&mut self, tensor: TensorId, level: usize) -> Option<Looplet> {
         let zero = self.b.int(0);
         let group_stop = self.lies_below_group(tensor, level).then_some(zero);
@@ -47,14 +51,15 @@ impl<'p> Lowerer<'p> {
         self.fiber(tensor, level, at, zero, |row, fiber| (row.unfurl)(fiber))
     }
 
-    /// The positions above a level that the windows over the levels from an access's next one on reach, when a loop is about to be entered.
-    pub(super) fn reached(&mut self, access: &Access, index: IndexId, level: usize) -> Option<Reached> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+    /// The parent positions of a level that open windows over the levels from an access's next one
+    /// on reach, just before a loop.
+    pub(super) fn reached(&mut self, access: &PartialAccess, index: IndexId, level: usize) -> Option<Reached> {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         if access.level + 1 != level || access.present.is_some() {
             return Some(Reached::Scattered);
         }
         let sub = subs.get(access.level)?;
-        let (low, after) = self.stored_cover(*tensor, access.level, sub, index)?;
+        let (low, after) = self.stored_footprint(*tensor, access.level, sub, index)?;
         let position = access.position.unwrap_or(self.b.int(0));
         let at = Located { position, present: None, group_stop: access.group_stop };
         let looplet = self.fiber(*tensor, access.level, at, low, |row, fiber| (row.unfurl)(fiber))?;
@@ -75,11 +80,18 @@ impl<'p> Lowerer<'p> {
         }
     }
 
-    /// The stretch of a level's own coordinates that a subscript covers: the first, and one past the last.
-    fn stored_cover(&mut self, tensor: TensorId, level: usize, sub: &Sub, index: IndexId) -> Option<(ExprId, ExprId)> {
-        let (mut low, mut last) = self.cover_below(&sub.node, index)?;
+    /// The contiguous range of a level's coordinates that a subscript covers: the first, and one
+    /// past the last.
+    fn stored_footprint(
+        &mut self,
+        tensor: TensorId,
+        level: usize,
+        sub: &Sub,
+        index: IndexId,
+    ) -> Option<(ExprId, ExprId)> {
+        let (mut low, mut last) = self.footprint_below(&sub.node, index)?;
         let (zero, one) = (self.b.int(0), self.b.int(1));
-        let scale = scale_of(&sub.part);
+        let scale = scale_of(&sub.projection);
         if scale != 1 {
             let by = self.b.int(scale as i64);
             low = self.b.call_in(Op::FloorDiv, DType::I64, &[low, by]);
@@ -94,8 +106,15 @@ impl<'p> Lowerer<'p> {
         Some((self.b.name("low", low), self.b.name("after", after)))
     }
 
-    /// The first position of a list whose coordinate is not below one, from where a window over it is known to begin.
-    fn start_of(&mut self, access: &Access, level: usize, position: ExprId, list: &Stepper, low: ExprId) -> ExprId {
+    /// The first position of a coordinate list at or after `low`, from a known start of its window.
+    fn start_of(
+        &mut self,
+        access: &PartialAccess,
+        level: usize,
+        position: ExprId,
+        list: &Stepper,
+        low: ExprId,
+    ) -> ExprId {
         match self.edge_of(access, level, position) {
             Some((start, true)) => start,
             Some((start, false)) => list.seek(&mut self.b, "from", start, low),
@@ -103,8 +122,9 @@ impl<'p> Lowerer<'p> {
         }
     }
 
-    /// A position that nothing in the window over a fiber lies before; whether it is the first one in it.
-    fn edge_of(&mut self, access: &Access, level: usize, position: ExprId) -> Option<(ExprId, bool)> {
+    /// A position at or before the first element of the window over a fiber, with a flag that it is
+    /// that first position.
+    fn edge_of(&mut self, access: &PartialAccess, level: usize, position: ExprId) -> Option<(ExprId, bool)> {
         let known = match access.fibers.iter().find(|fibers| fibers.level == level) {
             Some(fibers) => Some((self.edge(&fibers.clone(), position), fibers.loops)),
             None => access.window.filter(|_| level == access.level),
@@ -115,8 +135,9 @@ impl<'p> Lowerer<'p> {
         }
     }
 
-    /// Emits loops over all positions above a level that open windows reach, in order.
-    pub(super) fn each_reached(&mut self, access: &Access, index: IndexId, level: usize, visit: Visit<'_, 'p>) {
+    /// Emits loops over all parent positions of a level that open windows reach, in increasing
+    /// order.
+    pub(super) fn each_reached(&mut self, access: &PartialAccess, index: IndexId, level: usize, visit: Visit<'_, 'p>) {
         let position = access.position.unwrap_or(self.b.int(0));
         let at = Located { position, present: None, group_stop: access.group_stop };
         self.reach(access, index, (access.level, level), at, visit);
@@ -124,7 +145,7 @@ impl<'p> Lowerer<'p> {
 
     fn reach(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         index: IndexId,
         (level, until): (usize, usize),
         at: Located,
@@ -133,9 +154,9 @@ impl<'p> Lowerer<'p> {
         if level == until {
             return visit(self, at);
         }
-        let Source::Tensor(tensor, subs) = &access.source else { return };
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return };
         let (tensor, sub) = (*tensor, &subs[level]);
-        let Some((low, after)) = self.stored_cover(tensor, level, sub, index) else { return };
+        let Some((low, after)) = self.stored_footprint(tensor, level, sub, index) else { return };
         let Some(looplet) = self.fiber(tensor, level, at, low, |row, fiber| (row.unfurl)(fiber)) else { return };
         let (preamble, body) = unthunked(looplet);
         preamble.into_iter().for_each(|stmt| self.b.emit(stmt));
@@ -147,17 +168,17 @@ impl<'p> Lowerer<'p> {
             }),
             Looplet::Stepper(list) => {
                 let start = self.start_of(access, level, at.position, &list, low);
-                self.each_listed(&list, start, after, &mut below);
+                self.each_in_list(&list, start, after, &mut below);
             }
-            Looplet::Pieces(pieces) => {
+            Looplet::Segments(segments) => {
                 let start = match self.edge_of(access, level, at.position) {
                     Some((start, true)) => start,
-                    Some((start, false)) => pieces.seek(&mut self.b, "from", start, low),
-                    None => pieces.seek(&mut self.b, "from", pieces.start, low),
+                    Some((start, false)) => segments.seek(&mut self.b, "from", start, low),
+                    None => segments.seek(&mut self.b, "from", segments.start, low),
                 };
-                self.each_piece_of(&pieces, start, (low, after), &mut below);
+                self.each_segment_of(&segments, start, (low, after), &mut below);
             }
-            other => self.only_stretch(&other, (low, after), &mut below),
+            other => self.only_range(&other, (low, after), &mut below),
         }
     }
 
@@ -169,8 +190,14 @@ impl<'p> Lowerer<'p> {
         self.b.emit(Stmt::For { var, start, stop, body, hint: Hint::default() });
     }
 
-    /// The children of a list from a position on, up to a coordinate; groups are one child.
-    fn each_listed(&mut self, list: &Stepper, start: ExprId, after: ExprId, below: &mut dyn FnMut(&mut Self, Located)) {
+    /// A loop over a coordinate list from a position on, up to a coordinate; a group is one child.
+    fn each_in_list(
+        &mut self,
+        list: &Stepper,
+        start: ExprId,
+        after: ExprId,
+        below: &mut dyn FnMut(&mut Self, Located),
+    ) {
         let cursor = self.b.variable_from("q", start);
         let q = self.b.get(cursor);
         let one = self.b.int(1);
@@ -207,10 +234,10 @@ impl<'p> Lowerer<'p> {
         self.b.emit(Stmt::While { cond, body });
     }
 
-    /// The children of pieces from one on, between two coordinates.
-    fn each_piece_of(
+    /// A loop over segments from a position on, between two coordinates.
+    fn each_segment_of(
         &mut self,
-        pieces: &Pieces,
+        segments: &Segments,
         start: ExprId,
         (low, after): (ExprId, ExprId),
         below: &mut dyn FnMut(&mut Self, Located),
@@ -218,18 +245,18 @@ impl<'p> Lowerer<'p> {
         let cursor = self.b.variable_from("q", start);
         let from = self.b.variable_from("from", low);
         let (q, before, one) = (self.b.get(cursor), self.b.get(from), self.b.int(1));
-        let more = pieces.has(&mut self.b, q);
-        let first = pieces.piece(&mut self.b, q).first.unwrap_or(before);
+        let more = segments.has(&mut self.b, q);
+        let first = segments.segment(&mut self.b, q).first.unwrap_or(before);
         let inside = self.b.call_in(Op::Lt, DType::I64, &[first, after]);
         let cond = self.b.call_in(Op::And, DType::Bool, &[more, inside]);
         let body = self.in_block(|this| {
             let here = this.b.name("here", q);
-            let piece = pieces.piece(&mut this.b, here);
-            match pieces.extents {
+            let segment = segments.segment(&mut this.b, here);
+            match segments.extents {
                 Extents::Blocks { .. } => {
-                    let base = pieces.base(&mut this.b, here, piece.end).unwrap_or(here);
+                    let base = segments.base(&mut this.b, here, segment.end).unwrap_or(here);
                     let first = this.b.call_in(Op::Max, DType::I64, &[first, low]);
-                    let end = this.b.call_in(Op::Min, DType::I64, &[piece.end, after]);
+                    let end = this.b.call_in(Op::Min, DType::I64, &[segment.end, after]);
                     let (first, end) = (this.b.name("first", first), this.b.name("end", end));
                     this.counted_loop(first, end, |this, x| {
                         let position = this.b.add(base, x);
@@ -237,35 +264,37 @@ impl<'p> Lowerer<'p> {
                     });
                 }
                 _ => {
-                    let position = pieces.child(&mut this.b, here).unwrap_or(here);
+                    let position = segments.child(&mut this.b, here).unwrap_or(here);
                     below(this, Located { position, present: None, group_stop: None });
                 }
             }
-            this.b.assign(from, piece.end);
+            this.b.assign(from, segment.end);
             let next = this.b.add(here, one);
             this.b.assign(cursor, next);
         });
         self.b.emit(Stmt::While { cond, body });
     }
 
-    /// The children of the one stretch that a fiber has, between two coordinates.
-    fn only_stretch(
+    /// A loop over the only contiguous range of a fiber, between two coordinates.
+    fn only_range(
         &mut self,
         looplet: &Looplet,
         (low, after): (ExprId, ExprId),
         below: &mut dyn FnMut(&mut Self, Located),
     ) {
-        let (Some((first, end)), Some(holds)) = (stretch_of(&mut self.b, looplet), held_by(looplet)) else { return };
+        let (Some((first, end)), Some(holds)) = (single_range(&mut self.b, looplet), contents_of(looplet)) else {
+            return;
+        };
         let first = self.b.call_in(Op::Max, DType::I64, &[first, low]);
         let end = self.b.call_in(Op::Min, DType::I64, &[end, after]);
         let (first, end) = (self.b.name("first", first), self.b.name("end", end));
         match holds {
-            Held::Child(position) => {
+            RangeContents::Child(position) => {
                 let cond = self.b.call_in(Op::Lt, DType::I64, &[first, end]);
                 let then = self.in_block(|this| below(this, Located { position, present: None, group_stop: None }));
                 self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
             }
-            Held::Block(base, stride) => self.counted_loop(first, end, |this, x| {
+            RangeContents::Block(base, stride) => self.counted_loop(first, end, |this, x| {
                 let stride = this.b.int(stride);
                 let along = this.b.call_in(Op::Mul, DType::I64, &[x, stride]);
                 let position = this.b.add(base, along);
@@ -275,32 +304,32 @@ impl<'p> Lowerer<'p> {
     }
 }
 
-/// What a stretch holds: one thing, or one for each coordinate.
-enum Held {
+/// The contents of a contiguous range: one child, or one for each coordinate.
+enum RangeContents {
     Child(ExprId),
     Block(ExprId, i64),
 }
 
-/// What the only stretch of a fiber holds.
-fn held_by(looplet: &Looplet) -> Option<Held> {
+/// The contents of the only contiguous range of a fiber.
+fn contents_of(looplet: &Looplet) -> Option<RangeContents> {
     match looplet {
-        Looplet::Run(Payload::Child(position)) => Some(Held::Child(*position)),
-        Looplet::Block { base, stride } => Some(Held::Block(*base, *stride)),
+        Looplet::Run(Payload::Child(position)) => Some(RangeContents::Child(*position)),
+        Looplet::Block { base, stride } => Some(RangeContents::Block(*base, *stride)),
         Looplet::Spike(spike) => match spike.tail {
-            Payload::Child(position) => Some(Held::Child(position)),
+            Payload::Child(position) => Some(RangeContents::Child(position)),
             _ => None,
         },
-        Looplet::Sequence { phases, .. } => phases.iter().find_map(|phase| held_by(&phase.body)),
+        Looplet::Sequence { phases, .. } => phases.iter().find_map(|phase| contents_of(&phase.body)),
         _ => None,
     }
 }
 
-/// From where to where a fiber holds anything, if that is one stretch at most, and it ends somewhere.
-pub(super) fn stretch_of(b: &mut Builder, looplet: &Looplet) -> Option<(ExprId, ExprId)> {
+/// The contiguous range that a fiber stores, if there is at most one, and its end is known.
+pub(super) fn single_range(b: &mut Builder, looplet: &Looplet) -> Option<(ExprId, ExprId)> {
     let Looplet::Sequence { phases, .. } = looplet else { return None };
     let (mut found, mut start) = (None, b.int(0));
     for phase in phases {
-        let stretch = match &phase.body {
+        let range = match &phase.body {
             Looplet::Run(Payload::Fill) => None,
             Looplet::Run(Payload::Child(_)) | Looplet::Block { .. } => Some((start, phase.stop?)),
             Looplet::Spike(spike) if spike.body == Payload::Fill => {
@@ -309,10 +338,10 @@ pub(super) fn stretch_of(b: &mut Builder, looplet: &Looplet) -> Option<(ExprId, 
             }
             _ => return None,
         };
-        if found.is_some() && stretch.is_some() {
+        if found.is_some() && range.is_some() {
             return None;
         }
-        found = found.or(stretch);
+        found = found.or(range);
         start = phase.stop.unwrap_or(start);
     }
     found

@@ -10,7 +10,7 @@ use crate::algebra::{Value, eval};
 
 /// An assumption. Its expressions consist of parameters and constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Fact {
+pub enum Assumption {
     /// A condition on parameters holds.
     Holds(ExprId),
     /// An input has at least so many elements.
@@ -30,7 +30,7 @@ pub enum Fact {
         more: u32,
     },
     /// No element of an input is less than the one before it.
-    Increasing(BufferId),
+    Nondecreasing(BufferId),
     /// All elements of an input are below a bound.
     Below {
         /// The input.
@@ -39,25 +39,27 @@ pub enum Fact {
         bound: ExprId,
     },
     /// A conditional append to this buffer has reserved capacity even if the condition is false.
-    Spare(BufferId),
+    SpareCapacity(BufferId),
 }
 
-impl Fact {
+impl Assumption {
     /// The same assumption with its expression replaced.
-    pub fn map_expr(self, map: impl FnOnce(ExprId) -> ExprId) -> Fact {
+    pub fn map_expr(self, map: impl FnOnce(ExprId) -> ExprId) -> Assumption {
         match self {
-            Fact::Holds(cond) => Fact::Holds(map(cond)),
-            Fact::Length { buffer, least } => Fact::Length { buffer, least: map(least) },
-            Fact::Below { buffer, bound } => Fact::Below { buffer, bound: map(bound) },
-            Fact::Longer { .. } | Fact::Increasing(_) | Fact::Spare(_) => self,
+            Assumption::Holds(cond) => Assumption::Holds(map(cond)),
+            Assumption::Length { buffer, least } => Assumption::Length { buffer, least: map(least) },
+            Assumption::Below { buffer, bound } => Assumption::Below { buffer, bound: map(bound) },
+            Assumption::Longer { .. } | Assumption::Nondecreasing(_) | Assumption::SpareCapacity(_) => self,
         }
     }
 
     /// The expression in it.
     pub fn expr(self) -> Option<ExprId> {
         match self {
-            Fact::Holds(expr) | Fact::Length { least: expr, .. } | Fact::Below { bound: expr, .. } => Some(expr),
-            Fact::Longer { .. } | Fact::Increasing(_) | Fact::Spare(_) => None,
+            Assumption::Holds(expr)
+            | Assumption::Length { least: expr, .. }
+            | Assumption::Below { bound: expr, .. } => Some(expr),
+            Assumption::Longer { .. } | Assumption::Nondecreasing(_) | Assumption::SpareCapacity(_) => None,
         }
     }
 }
@@ -66,45 +68,45 @@ impl Builder {
     /// Adds an assumption.
     ///
     /// ```
-    /// use tamis_ir::kernel::{Builder, Fact};
+    /// use tamis_ir::kernel::{Builder, Assumption};
     /// use tamis_ir::{DType, algebra::Op};
     /// let mut b = Builder::new("f");
     /// let (n, m) = (b.param("n", DType::I64), b.param("m", DType::I64));
     /// let (n, m) = (b.get(n), b.get(m));
     /// let equal = b.call(Op::Eq, &[n, m]);
-    /// b.promise(Fact::Holds(equal));
-    /// assert_eq!(b.finish().facts.len(), 1);
+    /// b.assume(Assumption::Holds(equal));
+    /// assert_eq!(b.finish().assumptions.len(), 1);
     /// ```
-    pub fn promise(&mut self, fact: Fact) {
-        if !self.kernel().facts.contains(&fact) {
-            self.facts_mut().push(fact);
+    pub fn assume(&mut self, fact: Assumption) {
+        if !self.kernel().assumptions.contains(&fact) {
+            self.assumptions_mut().push(fact);
         }
     }
 
     /// Replaces the assumptions by equivalent ones.
-    pub fn set_facts(&mut self, facts: Vec<Fact>) {
-        *self.facts_mut() = facts;
+    pub fn set_assumptions(&mut self, facts: Vec<Assumption>) {
+        *self.assumptions_mut() = facts;
     }
 }
 
 /// Checks the assumptions on the first `budget` elements of each buffer.
 pub(super) fn check(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<(), Failure> {
-    let broken = |fact: &Fact| Err(Failure::Wrong(format!("the assumption {fact:?} is violated")));
+    let broken = |fact: &Assumption| Err(Failure::Wrong(format!("the assumption {fact:?} is violated")));
     let elements = |buffer: BufferId| {
         let values = memory.arrays[buffer.index()].values().iter();
         values.take(budget as usize).filter_map(|v| v.as_i64())
     };
-    for fact in &kernel.facts {
+    for fact in &kernel.assumptions {
         let number = |expr: ExprId| value(kernel, memory, expr).and_then(Value::as_i64);
         let len = |buffer: BufferId| memory.arrays[buffer.index()].len() as i64;
         let kept = match *fact {
-            Fact::Holds(cond) => value(kernel, memory, cond).is_some_and(Value::is_truthy),
-            Fact::Length { buffer, least } => number(least).is_some_and(|least| len(buffer) >= least),
-            Fact::Longer { buffer, other, more } => len(buffer) >= len(other) + i64::from(more),
-            Fact::Increasing(buffer) => elements(buffer).is_sorted(),
+            Assumption::Holds(cond) => value(kernel, memory, cond).is_some_and(Value::is_truthy),
+            Assumption::Length { buffer, least } => number(least).is_some_and(|least| len(buffer) >= least),
+            Assumption::Longer { buffer, other, more } => len(buffer) >= len(other) + i64::from(more),
+            Assumption::Nondecreasing(buffer) => elements(buffer).is_sorted(),
             // A store out of bounds fails by itself.
-            Fact::Spare(_) => true,
-            Fact::Below { buffer, bound } => {
+            Assumption::SpareCapacity(_) => true,
+            Assumption::Below { buffer, bound } => {
                 number(bound).is_some_and(|bound| elements(buffer).all(|element| element < bound))
             }
         };

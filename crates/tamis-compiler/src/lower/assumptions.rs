@@ -1,31 +1,31 @@
-//! What is true of tensors that were checked, for the passes after lowering: sizes that are one size, arrays that are as
-//! long as others, coordinates below the size of their dimension.
+//! Assumptions about parameters, for the passes after lowering: equal sizes, lengths of arrays,
+//! sorted arrays and bounds of their elements.
 //!
-//! Arrays are known by their names, whatever the level: `pos` never decreases and has one entry more than there are
-//! fibers; `crd` holds coordinates of the level's dimension, one for each position below it.
+//! Every tensor whose levels keep their invariants fulfils them, so callers need not check
+//! anything. Equal sizes are checked when the program is.
 
-use super::bind::{Bound, Stored};
+use super::bind::{BoundStorage, BoundTensor};
 use tamis_ir::algebra::{DType, Op};
-use tamis_ir::kernel::{BufferId, Builder, ExprId, Fact};
+use tamis_ir::kernel::{Assumption, BufferId, Builder, ExprId};
 use tamis_ir::program::{Access, Expr, Extent, Program, StmtKind};
 
-/// Promises what is known about the parameters of a program.
-pub(super) fn promise(b: &mut Builder, program: &Program, bound: &[Bound]) {
+/// Records what is known about the parameters of a program.
+pub(super) fn assume(b: &mut Builder, program: &Program, bound: &[BoundTensor]) {
     sizes(b, program, bound);
     for id in &program.params {
         let bound = &bound[id.index()];
-        if let Stored::Levels { arrays, values, .. } = &bound.storage {
+        if let BoundStorage::Levels { arrays, values, .. } = &bound.storage {
             levels(b, &bound.extents, arrays, *values);
         }
     }
 }
 
-/// Sizes are not negative, and those that one index goes over are equal.
-fn sizes(b: &mut Builder, program: &Program, bound: &[Bound]) {
+/// Sizes are not negative, and sizes that one index ranges over are equal.
+fn sizes(b: &mut Builder, program: &Program, bound: &[BoundTensor]) {
     let zero = b.int(0);
     for size in bound.iter().flat_map(|bound| &bound.dims) {
         let fact = b.call_in(Op::Ge, DType::I64, &[*size, zero]);
-        b.promise(Fact::Holds(fact));
+        b.assume(Assumption::Holds(fact));
     }
     let mut inferred = vec![false; program.indices.len()];
     let mut accesses: Vec<Access> = Vec::new();
@@ -48,7 +48,7 @@ fn sizes(b: &mut Builder, program: &Program, bound: &[Bound]) {
                 let one = *first[index.index()].get_or_insert(*size);
                 if one != *size {
                     let equal = b.call_in(Op::Eq, DType::I64, &[one, *size]);
-                    b.promise(Fact::Holds(equal));
+                    b.assume(Assumption::Holds(equal));
                 }
             }
         }
@@ -56,7 +56,7 @@ fn sizes(b: &mut Builder, program: &Program, bound: &[Bound]) {
 }
 
 fn levels(b: &mut Builder, sizes: &[ExprId], arrays: &[Vec<(&'static str, BufferId)>], values: Option<BufferId>) {
-    // How many positions there are above a level: a product of sizes, or as many as an array has elements.
+    // The number of positions above a level: a product of sizes, or the length of an array.
     let mut count = Some(b.int(1));
     let mut list: Option<BufferId> = None;
     for (level, size) in arrays.iter().zip(sizes) {
@@ -64,38 +64,38 @@ fn levels(b: &mut Builder, sizes: &[ExprId], arrays: &[Vec<(&'static str, Buffer
         let plain = level.iter().all(|(name, _)| ["pos", "crd"].contains(name));
         let (pos, crd) = (named("pos"), named("crd"));
         if let Some(pos) = pos {
-            b.promise(Fact::Increasing(pos));
-            below(b, pos, count, list, 1);
+            b.assume(Assumption::Nondecreasing(pos));
+            at_least_positions(b, pos, count, list, 1);
         }
         if let Some(crd) = crd {
             // A fiber that holds one block has a last coordinate even if it is empty.
             if plain || pos.is_some() {
-                b.promise(Fact::Below { buffer: crd, bound: *size });
+                b.assume(Assumption::Below { buffer: crd, bound: *size });
             }
             if pos.is_none() {
-                below(b, crd, count, list, 0);
+                at_least_positions(b, crd, count, list, 0);
             }
         }
         (count, list) = match (level.is_empty(), plain, crd, count) {
             (true, _, _, Some(count)) => (Some(b.call_in(Op::Mul, DType::I64, &[count, *size])), None),
             (false, true, Some(crd), _) => (None, Some(crd)),
-            // Positions below are counted in another way.
+            // Other levels count the positions below differently.
             _ => (None, None),
         };
     }
     if let Some(values) = values {
-        below(b, values, count, list, 0);
+        at_least_positions(b, values, count, list, 0);
     }
 }
 
-/// An array has an element for each position above it, and some more.
-fn below(b: &mut Builder, buffer: BufferId, count: Option<ExprId>, list: Option<BufferId>, more: u32) {
+/// An array has an element for each position above it, and `more` others.
+fn at_least_positions(b: &mut Builder, buffer: BufferId, count: Option<ExprId>, list: Option<BufferId>, more: u32) {
     if let Some(count) = count {
         let more = b.int(i64::from(more));
         let least = b.add(count, more);
-        b.promise(Fact::Length { buffer, least });
+        b.assume(Assumption::Length { buffer, least });
     }
     if let Some(other) = list {
-        b.promise(Fact::Longer { buffer, other, more });
+        b.assume(Assumption::Longer { buffer, other, more });
     }
 }

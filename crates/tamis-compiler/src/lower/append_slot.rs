@@ -1,41 +1,43 @@
-//! Elements that are written in storage order: opened when a loop fixes their coordinates, kept when something was written.
+//! Append slots: elements written in storage order, with speculative positions.
 //!
-//! Below an open coordinate everything goes to the position that the next coordinate would have; only when something was
-//! written there is the coordinate kept. The element itself is a variable until then.
+//! A slot opens when a loop fixes a coordinate of the result. Everything below goes to the position
+//! that the next coordinate would have; the coordinate is committed only if something was written.
+//! The element itself is a scalar variable until the slot closes. Capacity for the appends of a
+//! loop is reserved once, before it.
 
 use super::Lowerer;
-use super::bind::{Stored, chain_head, is_grouped};
-use super::node::{Node, Source, Step, Sub, visit_targets};
-use super::writes::Mode;
+use super::bind::{BoundStorage, chain_head, is_grouped};
+use super::node::{Node, ReadSource, Step, Sub, visit_targets};
+use super::write_plan::WriteMode;
 use tamis_ir::algebra::{DType, Op, Value, eval};
-use tamis_ir::kernel::{Expr, ExprId, Fact, Stmt, VarId};
+use tamis_ir::kernel::{Assumption, Expr, ExprId, Stmt, VarId};
 use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::Placement;
 
 /// A coordinate that is being written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Open {
+pub(super) struct AppendSlot {
     level: usize,
     parent: ExprId,
     coordinate: ExprId,
-    /// One past the last coordinate, if it is the first of a run.
+    /// One past the last coordinate, if it starts a run.
     stop: Option<ExprId>,
-    /// Where what lies below goes; nowhere yet, if the levels below share the position.
+    /// The position for everything below; none, if lower levels share it.
     position: Option<ExprId>,
-    /// Whether anything was written, if that matters.
+    /// The flag that something was written, unless the coordinate is always stored.
     pub(super) dirty: Option<VarId>,
 }
 
-/// Slots that were opened together.
-pub(super) struct Opened(Vec<(TensorId, usize)>);
+/// The slots opened by one loop coordinate.
+pub(super) struct OpenSlots(Vec<(TensorId, usize)>);
 
 impl Lowerer<'_> {
-    /// The tensors whose next levels a loop fixes, with their subscripts.
-    pub(super) fn written_in_order(&self, index: IndexId, steps: &[Step]) -> Vec<(TensorId, Vec<Sub>)> {
+    /// The tensors that a loop fixes levels of, with their subscripts.
+    pub(super) fn appended_tensors(&self, index: IndexId, steps: &[Step]) -> Vec<(TensorId, Vec<Sub>)> {
         let mut found: Vec<(TensorId, Vec<Sub>)> = Vec::new();
         visit_targets(steps, &mut |target| {
             let plan = self.plans[target.tensor.index()].as_ref();
-            let fixes = plan.is_some_and(|plan| plan.mode == Mode::Append && plan.fixed_by.contains(&index));
+            let fixes = plan.is_some_and(|plan| plan.mode == WriteMode::Append && plan.fixed_by.contains(&index));
             if fixes && found.iter().all(|(tensor, _)| *tensor != target.tensor) {
                 found.push((target.tensor, target.subs.clone()));
             }
@@ -47,19 +49,20 @@ impl Lowerer<'_> {
         self.plans[tensor.index()].as_ref().map(|plan| plan.fixed(index)).unwrap_or_default()
     }
 
-    /// The position that the open levels lead to.
-    fn open_position(&mut self, tensor: TensorId) -> ExprId {
-        let last = self.states[tensor.index()].open.iter().rev().find_map(|open| open.position);
+    /// The position below the open slots.
+    fn current_position(&mut self, tensor: TensorId) -> ExprId {
+        let last = self.states[tensor.index()].open.iter().rev().find_map(|open_slot| open_slot.position);
         last.unwrap_or(self.b.int(0))
     }
 
-    /// Before a loop that fixes levels: levels of one coordinate remember whether they have it.
+    /// Before a loop that fixes levels: creates flags for singletons, which have at most one
+    /// coordinate.
     pub(super) fn begin_fibers(&mut self, index: IndexId, steps: &[Step]) -> Vec<TensorId> {
         let tensors: Vec<TensorId> =
-            self.written_in_order(index, steps).into_iter().map(|(tensor, _)| tensor).collect();
+            self.appended_tensors(index, steps).into_iter().map(|(tensor, _)| tensor).collect();
         for tensor in &tensors {
             let Some(level) = self.fixed(*tensor, index).first().copied() else { continue };
-            if self.is_lone_single(*tensor, level) {
+            if self.is_lone_singleton(*tensor, level) {
                 let used = self.b.variable("used", Value::Bool(false));
                 self.states[tensor.index()].used[level] = Some(used);
             }
@@ -67,18 +70,18 @@ impl Lowerer<'_> {
         tensors
     }
 
-    /// After such a loop, its fibers are complete.
+    /// After such a loop: its fibers are complete.
     pub(super) fn end_fibers(&mut self, index: IndexId, tensors: &[TensorId]) {
         for tensor in tensors {
             let Some(level) = self.fixed(*tensor, index).first().copied() else { continue };
-            let parent = self.open_position(*tensor);
+            let parent = self.current_position(*tensor);
             self.states[tensor.index()].used[level] = None;
             self.end_fiber(*tensor, level, parent);
         }
     }
 
     fn end_fiber(&mut self, tensor: TensorId, level: usize, parent: ExprId) {
-        if self.in_chain(tensor, level) || self.alike(tensor).is_some() {
+        if self.is_chained(tensor, level) || self.shared_sparsity(tensor).is_some() {
             return;
         }
         self.writer(tensor, level, |row, w| row.write.end(w, parent));
@@ -88,31 +91,31 @@ impl Lowerer<'_> {
         self.states[tensor.index()].complete[level] |= all || below_appended;
     }
 
-    /// Whether the code at this place runs for every position of a level.
+    /// True if the current code runs for every position of a level.
     fn visits_all(&self, tensor: TensorId, level: usize) -> bool {
         let bare = self.plans[tensor.index()].as_ref().is_some_and(|plan| plan.bare[..level].iter().all(|b| *b));
         let computed = (0..level).all(|k| !self.commits(tensor, k));
         bare && computed && self.conditional == self.states[tensor.index()].depth
     }
 
-    /// Below another level of its chain of one coordinate per position.
-    fn in_chain(&self, tensor: TensorId, level: usize) -> bool {
+    /// True if a level is not the first one of its chain of singletons.
+    fn is_chained(&self, tensor: TensorId, level: usize) -> bool {
         match &self.bound[tensor.index()].storage {
-            Stored::Levels { format, .. } => {
+            BoundStorage::Levels { format, .. } => {
                 let head = chain_head(format, level);
                 head != level && format.levels()[head].nonunique
             }
-            Stored::Scalar { .. } => false,
+            BoundStorage::Scalar { .. } => false,
         }
     }
 
-    fn is_lone_single(&self, tensor: TensorId, level: usize) -> bool {
-        !self.in_chain(tensor, level)
+    fn is_lone_singleton(&self, tensor: TensorId, level: usize) -> bool {
+        !self.is_chained(tensor, level)
             && self.row(tensor, level).is_some_and(|row| row.write.placement() == Placement::Parent)
     }
 
-    /// Makes room, once, for what a loop may append in at most so many turns; gives the levels (or leaves) it was made
-    /// for.
+    /// Reserves capacity, once, for the appends of a loop with at most `most` iterations. Gives the
+    /// levels (or leaves) with reserved capacity.
     pub(super) fn reserve(
         &mut self,
         index: IndexId,
@@ -120,39 +123,41 @@ impl Lowerer<'_> {
         most: ExprId,
         lists: &[u32],
     ) -> Vec<(TensorId, usize)> {
-        let expected = self.stored_in(lists);
+        let expected = self.nnz_of(lists);
         let most = self.countable(index, most);
         let mut reserved = Vec::new();
-        for (tensor, _) in self.written_in_order(index, steps) {
-            if self.alike(tensor).is_some() {
+        for (tensor, _) in self.appended_tensors(index, steps) {
+            if self.shared_sparsity(tensor).is_some() {
                 continue;
             }
-            let Stored::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else { continue };
+            let BoundStorage::Levels { format, values, .. } = self.bound[tensor.index()].storage.clone() else {
+                continue;
+            };
             let fixed = self.fixed(tensor, index);
             let (Some(first), Some(last)) = (fixed.first(), fixed.last()) else { continue };
-            // A chain is written with its last level; room for the others is made there, too.
-            let first = if self.in_chain(tensor, *last) { chain_head(&format, *last) } else { *first };
+            // A chain is written with its last level, and reserved with it.
+            let first = if self.is_chained(tensor, *last) { chain_head(&format, *last) } else { *first };
             for level in first..=*last {
-                let head = if self.in_chain(tensor, level) { chain_head(&format, level) } else { level };
+                let head = if self.is_chained(tensor, level) { chain_head(&format, level) } else { level };
                 let appended = self.row(tensor, head).is_some_and(|row| row.write.placement() == Placement::Appended);
                 if !appended || is_grouped(&format, *last) || self.states[tensor.index()].reserved[level] {
                     continue;
                 }
-                let expected = self.certain_cells(tensor, level, most, lists, steps).or(expected);
+                let expected = self.certain_nnz(tensor, level, most, lists, steps).or(expected);
                 let most = self.b.name("most", most);
                 let count = self.states[tensor.index()].counts[head];
                 let count = self.b.get(count);
-                let room = self.b.add(count, most);
-                self.writer(tensor, level, |row, w| row.write.reserve(w, room));
+                let capacity = self.b.add(count, most);
+                self.writer(tensor, level, |row, w| row.write.reserve(w, capacity));
                 let expectation = &mut self.states[tensor.index()].expectation[level];
                 *expectation = expectation.or(expected);
                 reserved.push((tensor, level));
                 if let (true, Some(values)) = (level + 1 == self.level_count(tensor), values) {
-                    self.b.emit(Stmt::Grow { buffer: values, len: room, fill: None });
+                    self.b.emit(Stmt::Grow { buffer: values, len: capacity, fill: None });
                     reserved.push((tensor, level + 1));
                 }
                 if level + 1 < self.level_count(tensor)
-                    && self.writer(tensor, level + 1, |row, w| row.write.reserve_parents(w, room)) == Some(true)
+                    && self.writer(tensor, level + 1, |row, w| row.write.reserve_parents(w, capacity)) == Some(true)
                 {
                     self.states[tensor.index()].parents[level + 1] = true;
                 }
@@ -165,9 +170,10 @@ impl Lowerer<'_> {
         reserved
     }
 
-    /// How many coordinates a level holds in the end, if every turn of the loops around stores something, whatever is stored in
-    /// operands: what does not fit in memory is told before anything is done.
-    fn certain_cells(
+    /// The final number of coordinates of a level, if all enclosing loops store an element in every
+    /// iteration, whatever operands store. A size that exceeds memory is then reported before
+    /// anything is computed.
+    fn certain_nnz(
         &mut self,
         tensor: TensorId,
         level: usize,
@@ -176,70 +182,70 @@ impl Lowerer<'_> {
         steps: &[Step],
     ) -> Option<ExprId> {
         let bare = self.plans[tensor.index()].as_ref().is_some_and(|plan| plan.bare.iter().all(|b| *b));
-        // Of a pattern, what is true is stored.
+        // A pattern stores only true elements.
         let bare = bare && self.values(tensor).is_some();
         let always = steps.iter().any(|step| match step {
-            Step::Assign(target, _, value) => target.tensor == tensor && self.is_certain(value),
+            Step::Assign(target, _, value) => target.tensor == tensor && self.is_always_stored(value),
             _ => false,
         });
         if !lists.is_empty() || !bare || !always || self.conditional != self.states[tensor.index()].depth {
             return None;
         }
-        let mut cells = most;
+        let mut nnz = most;
         for size in self.bound[tensor.index()].extents.get(..level)?.to_vec() {
-            cells = self.times(size, cells);
+            nnz = self.bounded_product(size, nnz);
         }
-        // It is computed where the kernel begins, from its parameters alone.
+        // The number is computed at the start of the kernel, from its parameters alone.
         let kernel = self.b.kernel();
         let mut known = true;
-        kernel.visit_expr(cells, &mut |expr| match expr {
+        kernel.visit_expr(nnz, &mut |expr| match expr {
             Expr::Var(var) => known &= kernel.params.contains(var),
             Expr::Load(..) => known = false,
             _ => {}
         });
-        known.then_some(cells)
+        known.then_some(nnz)
     }
 
-    /// Whether an element is stored whatever operands hold: nothing says that it is the fill.
-    fn is_certain(&self, value: &Node) -> bool {
+    /// True if an element is stored whatever operands store.
+    fn is_always_stored(&self, value: &Node) -> bool {
         match value {
             Node::Value(_) | Node::Index(_) | Node::Size(..) => true,
             Node::Known(_) | Node::Var(_) | Node::Entry(_) | Node::Missing => false,
             Node::Access(access) => match &access.source {
-                Source::Tensor(tensor, _) => match &self.bound[tensor.index()].storage {
-                    Stored::Scalar { written, .. } => written.is_none(),
-                    Stored::Levels { format, .. } => {
+                ReadSource::Tensor(tensor, _) => match &self.bound[tensor.index()].storage {
+                    BoundStorage::Scalar { written, .. } => written.is_none(),
+                    BoundStorage::Levels { format, .. } => {
                         let full = |k: usize| self.row(*tensor, k).is_some_and(|row| row.capabilities.full);
                         access.present.is_none() && (0..format.levels().len()).all(full)
                     }
                 },
-                Source::Mask(..) => false,
+                ReadSource::Mask(..) => false,
             },
-            // What is chosen is looked at, whatever it is.
+            // The chosen operand is read in any case.
             Node::Call(Op::Select, _, operands) => operands.iter().skip(1).all(|n| !may_be_missing(n)),
             Node::Call(op, ..) if op.is_lazy() => false,
             Node::Call(op, dtype, operands) => {
-                let absorbs = |(k, n): (usize, &Node)| match self.without_entries(n) {
+                let absorbs = |(k, n): (usize, &Node)| match self.value_without_elements(n) {
                     Some(fill) => self.policy.absorbed(*op, *dtype, k, fill).is_some(),
                     None => self.policy.absorbs(*op, *dtype),
                 };
-                let (certain, others): (Vec<_>, Vec<_>) =
-                    operands.iter().enumerate().partition(|(_, n)| self.is_certain(n));
-                !certain.is_empty() && !others.into_iter().any(absorbs)
+                let (stored, others): (Vec<_>, Vec<_>) =
+                    operands.iter().enumerate().partition(|(_, n)| self.is_always_stored(n));
+                !stored.is_empty() && !others.into_iter().any(absorbs)
             }
         }
     }
 
-    /// What an expression is where nothing is stored, if that is known.
-    fn without_entries(&self, node: &Node) -> Option<Value> {
+    /// The value of an expression where operands store nothing, if it is known.
+    fn value_without_elements(&self, node: &Node) -> Option<Value> {
         match node {
             Node::Known(value) => Some(*value),
             Node::Access(access) => match &access.source {
-                Source::Tensor(tensor, _) => Some(self.bound[tensor.index()].fill),
-                Source::Mask(..) => Some(Value::Bool(false)),
+                ReadSource::Tensor(tensor, _) => Some(self.bound[tensor.index()].fill),
+                ReadSource::Mask(..) => Some(Value::Bool(false)),
             },
             Node::Call(op, dtype, operands) if !op.is_lazy() => {
-                let operands: Vec<Option<Value>> = operands.iter().map(|n| self.without_entries(n)).collect();
+                let operands: Vec<Option<Value>> = operands.iter().map(|n| self.value_without_elements(n)).collect();
                 let decided = self.policy.decided(*op, *dtype, operands.iter().copied());
                 let known: Option<Vec<Value>> = operands.into_iter().collect();
                 decided.or_else(|| Some(eval(*op, *dtype, &known?)))
@@ -248,10 +254,11 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Each turn of a loop that room was made for appends once at most, so that there is a place for what it does not keep, too.
-    pub(super) fn promise_room(&mut self) {
+    /// Assumes spare capacity: each iteration of a loop with reserved capacity appends at most
+    /// once, so a conditional append may store unconditionally.
+    pub(super) fn assume_spare_capacity(&mut self) {
         for k in 0..self.states.len() {
-            let Stored::Levels { arrays, values, .. } = &self.bound[k].storage else { continue };
+            let BoundStorage::Levels { arrays, values, .. } = &self.bound[k].storage else { continue };
             let (arrays, values) = (arrays.clone(), *values);
             for (level, spare) in self.states[k].spare.clone().into_iter().enumerate() {
                 if !spare {
@@ -260,20 +267,20 @@ impl Lowerer<'_> {
                 match arrays.get(level) {
                     Some(lists) => {
                         let lists = lists.iter().filter(|(name, _)| *name != "pos");
-                        lists.for_each(|(_, list)| self.b.promise(Fact::Spare(*list)));
+                        lists.for_each(|(_, list)| self.b.assume(Assumption::SpareCapacity(*list)));
                     }
-                    None => values.into_iter().for_each(|values| self.b.promise(Fact::Spare(values))),
+                    None => values.into_iter().for_each(|values| self.b.assume(Assumption::SpareCapacity(values))),
                 }
             }
         }
     }
 
-    /// How many coordinates the levels of parameters hold that accesses stand at.
-    fn stored_in(&mut self, lists: &[u32]) -> Option<ExprId> {
+    /// The total number of coordinates in the current levels of parameters.
+    fn nnz_of(&mut self, lists: &[u32]) -> Option<ExprId> {
         let mut sum = None;
         for id in lists {
-            let Source::Tensor(tensor, _) = self.accesses.get(*id as usize)?.clone() else { return None };
-            let count = self.stored(tensor, self.levels_of.get(id).copied()?)?;
+            let ReadSource::Tensor(tensor, _) = self.accesses.get(*id as usize)?.clone() else { return None };
+            let count = self.nnz(tensor, self.levels_of.get(id).copied()?)?;
             sum = Some(match sum {
                 Some(sum) => self.b.add(sum, count),
                 None => count,
@@ -292,43 +299,43 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Opens what a loop's coordinate fixes.
-    pub(super) fn open_slots(&mut self, index: IndexId, steps: &[Step]) -> Opened {
+    /// Opens the slots of a loop's coordinate.
+    pub(super) fn open_slots(&mut self, index: IndexId, steps: &[Step]) -> OpenSlots {
         let mut opened = Vec::new();
-        for (tensor, subs) in self.written_in_order(index, steps) {
+        for (tensor, subs) in self.appended_tensors(index, steps) {
             let levels = self.fixed(tensor, index);
             for level in &levels {
-                self.open(tensor, *level, &subs[*level], steps);
+                self.open_slot(tensor, *level, &subs[*level], steps);
             }
             opened.push((tensor, levels.len()));
         }
-        Opened(opened)
+        OpenSlots(opened)
     }
 
-    fn open(&mut self, tensor: TensorId, level: usize, sub: &Sub, steps: &[Step]) {
-        let Stored::Levels { format, .. } = self.bound[tensor.index()].storage.clone() else { return };
+    fn open_slot(&mut self, tensor: TensorId, level: usize, sub: &Sub, steps: &[Step]) {
+        let BoundStorage::Levels { format, .. } = self.bound[tensor.index()].storage.clone() else { return };
         let mut coordinate = self.subscript(tensor, sub);
         if level == 0 {
-            coordinate = self.row_of_part(tensor, coordinate);
+            coordinate = self.partition_row(tensor, coordinate);
         }
-        let parent = self.open_position(tensor);
+        let parent = self.current_position(tensor);
         let fixed_by = self.plans[tensor.index()].as_ref().and_then(|plan| plan.fixed_by.get(level).copied());
-        let stop = self.run.filter(|(index, _)| Some(*index) == fixed_by).map(|(_, stop)| stop);
+        let stop = self.collapsed.filter(|(index, _)| Some(*index) == fixed_by).map(|(_, stop)| stop);
         if is_grouped(&format, level) {
-            let open = Open { level, parent, coordinate, stop, position: None, dirty: None };
-            self.states[tensor.index()].open.push(open);
+            let open_slot = AppendSlot { level, parent, coordinate, stop, position: None, dirty: None };
+            self.states[tensor.index()].open.push(open_slot);
             return;
         }
         // A chain has the positions of its first level.
-        let leader = if self.in_chain(tensor, level) { chain_head(&format, level) } else { level };
+        let leader = if self.is_chained(tensor, level) { chain_head(&format, level) } else { level };
         let appended = self.row(tensor, leader).is_some_and(|row| row.write.placement() == Placement::Appended);
-        let position = match self.alike(tensor) {
-            Some(alike) if appended => self.position_alike(alike, level, steps),
+        let position = match self.shared_sparsity(tensor) {
+            Some(shared) if appended => self.shared_position(shared, level, steps),
             _ => self.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate)),
         };
         let position = position.unwrap_or(parent);
         let dirty = self.commits(tensor, level).then(|| self.b.variable("dirty", Value::Bool(false)));
-        self.states[tensor.index()].open.push(Open {
+        self.states[tensor.index()].open.push(AppendSlot {
             level,
             parent,
             coordinate,
@@ -337,7 +344,7 @@ impl Lowerer<'_> {
             dirty,
         });
         let last = level + 1 == self.level_count(tensor);
-        if appended && !last && self.alike(tensor).is_none() {
+        if appended && !last && self.shared_sparsity(tensor).is_none() {
             let one = self.b.int(1);
             self.assemble(tensor, level + 1, position, one);
         }
@@ -348,16 +355,16 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Keeps what was written to the slots.
-    pub(super) fn close_slots(&mut self, opened: Opened) {
+    /// Closes slots, and commits what was written.
+    pub(super) fn close_slots(&mut self, opened: OpenSlots) {
         for (tensor, levels) in opened.0.into_iter().rev() {
             for k in (0..levels).rev() {
-                self.close(tensor);
-                // Fibers that were opened with their parents end with them.
+                self.close_slot(tensor);
+                // A fiber that was opened with its parent ends with it.
                 if k > 0
-                    && let Some(open) = self.states[tensor.index()].open.pop()
+                    && let Some(open_slot) = self.states[tensor.index()].open.pop()
                 {
-                    self.end_fiber(tensor, open.level, open.parent);
+                    self.end_fiber(tensor, open_slot.level, open_slot.parent);
                 } else {
                     self.states[tensor.index()].open.pop();
                 }
@@ -365,16 +372,17 @@ impl Lowerer<'_> {
         }
     }
 
-    fn close(&mut self, tensor: TensorId) {
+    fn close_slot(&mut self, tensor: TensorId) {
         let state = &self.states[tensor.index()];
-        let Some(open) = state.open.last().copied() else { return };
-        let Some(position) = open.position else { return };
-        let above = state.open[..state.open.len() - 1].iter().rev().find_map(|open| open.dirty);
-        let chain: Vec<Open> = state.open.iter().copied().rev().skip(1).take_while(|o| o.position.is_none()).collect();
-        let last = open.level + 1 == self.level_count(tensor);
+        let Some(open_slot) = state.open.last().copied() else { return };
+        let Some(position) = open_slot.position else { return };
+        let above = state.open[..state.open.len() - 1].iter().rev().find_map(|open_slot| open_slot.dirty);
+        let chain: Vec<AppendSlot> =
+            state.open.iter().copied().rev().skip(1).take_while(|o| o.position.is_none()).collect();
+        let last = open_slot.level + 1 == self.level_count(tensor);
         let value = if last { self.states[tensor.index()].value.take() } else { None };
-        let Stored::Levels { values, .. } = self.bound[tensor.index()].storage.clone() else { return };
-        let Some(dirty) = open.dirty else {
+        let BoundStorage::Levels { values, .. } = self.bound[tensor.index()].storage.clone() else { return };
+        let Some(dirty) = open_slot.dirty else {
             if let (Some(values), Some(value)) = (values, value) {
                 let value = self.b.get(value);
                 self.b.store(values, position, value);
@@ -384,7 +392,7 @@ impl Lowerer<'_> {
             }
             return;
         };
-        let used = self.states[tensor.index()].used[open.level];
+        let used = self.states[tensor.index()].used[open_slot.level];
         let then = self.in_block(|this| {
             if let Some(used) = used {
                 let already = this.b.get(used);
@@ -392,7 +400,7 @@ impl Lowerer<'_> {
                 let name = this.program.tensor(tensor).name.clone();
                 let message = format!(
                     "level {} of `{name}` stores one coordinate per fiber, but several were written",
-                    open.level
+                    open_slot.level
                 );
                 this.b.emit(Stmt::Require { cond, message });
                 let yes = this.b.constant(Value::Bool(true));
@@ -406,10 +414,13 @@ impl Lowerer<'_> {
                 }
                 this.b.store(values, position, value);
             }
-            let (parent, at) =
-                if chain.is_empty() { (open.parent, open.coordinate) } else { (position, open.coordinate) };
-            this.writer(tensor, open.level, |row, w| row.write.commit(w, parent, at, open.stop));
-            // The first level of a chain counts, so it comes last.
+            let (parent, at) = if chain.is_empty() {
+                (open_slot.parent, open_slot.coordinate)
+            } else {
+                (position, open_slot.coordinate)
+            };
+            this.writer(tensor, open_slot.level, |row, w| row.write.commit(w, parent, at, open_slot.stop));
+            // The first level of a chain counts, so it is committed last.
             for link in chain {
                 this.writer(tensor, link.level, |row, w| row.write.commit(w, position, link.coordinate, link.stop));
             }
@@ -420,7 +431,7 @@ impl Lowerer<'_> {
         });
         let mut cond = self.b.get(dirty);
         if let (None, Some(value)) = (values, value) {
-            // Of a pattern, what is true is stored.
+            // A pattern stores only true elements.
             let value = self.b.get(value);
             cond = self.b.call_in(Op::And, DType::Bool, &[cond, value]);
         }
@@ -428,14 +439,14 @@ impl Lowerer<'_> {
     }
 }
 
-/// Whether there may be nothing at all.
+/// True if an expression may be missing.
 fn may_be_missing(node: &Node) -> bool {
     let mut found = false;
     node.visit(&mut |node| match node {
         Node::Missing => found = true,
         Node::Access(access) => match &access.source {
-            Source::Tensor(_, subs) => found |= subs.iter().any(|sub| sub.permissive),
-            Source::Mask(..) => found = true,
+            ReadSource::Tensor(_, subs) => found |= subs.iter().any(|sub| sub.permissive),
+            ReadSource::Mask(..) => found = true,
         },
         Node::Var(_) => found = true,
         _ => {}

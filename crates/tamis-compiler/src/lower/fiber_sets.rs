@@ -1,69 +1,79 @@
-//! Several fibers at once: a loop reduces the subscript of a level while windows over levels above it are still open, so that
-//! it is not known yet in which fiber the inner loops will look.
+//! Fiber sets: a loop reduces the subscript of a level while windows over outer levels are still
+//! open, so several fibers are walked at once.
 //!
-//! Each fiber of the set has a cursor, the first of its pieces (coordinates, runs, blocks) that the window has not passed. Together they
-//! are pieces like any others: the nearest beginning and the nearest end of what the cursors are at say which windows come next, so
-//! that what else the loop goes along is met as always (`pieces`). Once the levels above are resolved, the inner loop goes on
-//! from the cursor of its fiber. Which fibers there are is found once, by walking over what the open windows reach (`open`).
+//! Each fiber of the set has a cursor: the first of its segments (coordinates, runs, blocks) that
+//! the window has not passed. The set behaves as one sequence of segments: the nearest start and
+//! the nearest end at the cursors determine the next windows, so the set co-iterates with other
+//! structures (`segments`). Once the outer levels are resolved, the inner loop continues from the
+//! cursor of its fiber. The fibers are enumerated once, by a walk over the positions that the open
+//! windows reach (`open_windows`).
 
 use super::Lowerer;
-use super::node::{Access, Fibers, Node, Part, Source, Step, map_steps, visit_steps};
-use super::open::{Reached, stretch_of};
+use super::node::{FiberCursors, Node, PartialAccess, Projection, ReadSource, Step, map_steps, visit_steps};
+use super::open_windows::{Reached, single_range};
 use super::region::Region;
-use super::repeat::depends;
+use super::run_algebra::depends;
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{BufferId, Elem, ExprId, Hint, Role, Stmt, VarId};
-use tamis_ir::looplet::{Edge, Extents, Located, Looplet, NEVER, Pieces, Window};
+use tamis_ir::looplet::{Edge, Extents, Located, Looplet, NEVER, Segments, Window};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 
-/// A set of fibers, and what the kernel keeps about it.
+/// A set of fibers, with its state in the kernel.
 #[derive(Clone, Debug)]
 pub(super) struct FiberSet {
     tensor: TensorId,
     level: usize,
-    /// How many coordinates of the subscript one stored coordinate stands for.
+    /// The number of subscript coordinates per stored coordinate.
     scale: u64,
     mirrored: bool,
-    /// The cursor of each fiber, at the position it lies below minus the first one; none if a fiber has one piece at most.
+    /// The cursor of each fiber, indexed by its parent position minus the first one; none if a
+    /// fiber has at most one segment.
     cursors: Option<BufferId>,
     first: ExprId,
     count: ExprId,
-    /// The positions that fibers lie below, and where groups of them end; if there are none, they follow each other.
+    /// The parent positions of the fibers, and the ends of their groups; none if the parents are
+    /// consecutive.
     parents: Option<(BufferId, Option<BufferId>)>,
-    /// The nearest beginning of a piece, and the nearest end, unless pieces are single coordinates.
+    /// The nearest start of a segment, and the nearest end, unless segments are single coordinates.
     begins: VarId,
     ends: Option<VarId>,
-    /// Where the region ends that it was made for.
+    /// The end of the region that the set was created for.
     stop: ExprId,
-    /// How many of the loops that move the level are around.
+    /// The number of enclosing loops that move the level.
     loops: usize,
 }
 
-/// What a fiber is at: whether it is at anything, from where to where.
-struct Stretch {
+/// The segment at a cursor: a condition that there is one, its start and its end.
+struct SegmentRange {
     there: ExprId,
     first: ExprId,
     end: ExprId,
 }
 
 impl Lowerer<'_> {
-    /// The structure of an access along a loop that moves a level below its next one, while windows over that are open.
-    /// `alike`, if it makes no difference whether a coordinate lies outside of the tensor or is not stored.
-    pub(super) fn unfurl_fibers(&mut self, access: &Access, index: IndexId, alike: bool) -> Option<Looplet> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+    /// The structure of an access along a loop that moves a level below its next one, while windows
+    /// over that are open. `fill_outside`: reads out of bounds have the same effect as reads of
+    /// elements that are not stored.
+    pub(super) fn unfurl_fiber_set(
+        &mut self,
+        access: &PartialAccess,
+        index: IndexId,
+        fill_outside: bool,
+    ) -> Option<Looplet> {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let level = (access.level..subs.len()).find(|level| depends(&subs[*level].node, index))?;
         // Before any of its loops is entered, a level is all of its fibers.
         if level == access.level || self.entered(access) == 0 {
             return None;
         }
         for (k, sub) in subs.iter().enumerate().take(level + 1).skip(access.level) {
-            let plain =
-                matches!(sub.part, Part::Whole | Part::Quotient(_)) && (sub.inside || (sub.permissive && alike));
+            let plain = matches!(sub.projection, Projection::Whole | Projection::Quotient(_))
+                && (sub.inside || (sub.permissive && fill_outside));
             if !plain || sub.protocol == Some(Protocol::Follow) || self.is_nonordered(*tensor, k) {
                 return None;
             }
             if k < level {
-                self.cover_below(&sub.node, index)?;
+                self.footprint_below(&sub.node, index)?;
                 if !self.can_be_reached(*tensor, k) {
                     return None;
                 }
@@ -74,17 +84,17 @@ impl Lowerer<'_> {
         let zero = self.b.int(0);
         let group_stop = self.lies_below_group(*tensor, level).then_some(zero);
         let at = Located { position: zero, present: None, group_stop };
-        let looplet = self.along_level(*tensor, level, at, scale_of(&sub.part), mirrored)?;
+        let looplet = self.level_structure(*tensor, level, at, scale_of(&sub.projection), mirrored)?;
         let (_, body) = unthunked(looplet);
-        if !matches!(body, Looplet::Stepper(_) | Looplet::Pieces(_)) && stretch_of(&mut self.b, &body).is_none() {
+        if !matches!(body, Looplet::Stepper(_) | Looplet::Segments(_)) && single_range(&mut self.b, &body).is_none() {
             return None;
         }
         self.states[tensor.index()].order_matters = true;
         Some(Looplet::Fibers { level, window, mirrored })
     }
 
-    /// What a level holds below a position, along its subscript.
-    fn along_level(
+    /// The structure of a level below a position, along its subscript.
+    fn level_structure(
         &mut self,
         tensor: TensorId,
         level: usize,
@@ -94,18 +104,19 @@ impl Lowerer<'_> {
     ) -> Option<Looplet> {
         let zero = self.b.int(0);
         let looplet = self.fiber(tensor, level, at, zero, |row, fiber| (row.unfurl)(fiber))?;
-        let looplet = looplet.along(&mut self.b, scale, None)?;
+        let looplet = looplet.affine_map(&mut self.b, scale, None)?;
         if mirrored { looplet.mirrored(&mut self.b) } else { Some(looplet) }
     }
 
-    /// Where a window over a fiber of a set begins, or ends.
-    pub(super) fn edge(&mut self, fibers: &Fibers, position: ExprId) -> Edge {
+    /// The start or the end of a window over a fiber of a set.
+    pub(super) fn edge(&mut self, fibers: &FiberCursors, position: ExprId) -> Edge {
         let at = self.b.sub(position, fibers.first);
         let cursor = self.b.load(fibers.cursors, at);
         if fibers.mirrored { Edge::To(cursor) } else { Edge::From(cursor) }
     }
 
-    /// Finds the fibers of a set, brings their cursors to where the region starts, and takes them as pieces.
+    /// Enumerates the fibers of a set, moves their cursors to the start of the region, and iterates
+    /// over them as segments.
     pub(super) fn fibers(
         &mut self,
         region: Region,
@@ -115,13 +126,13 @@ impl Lowerer<'_> {
         window: Window,
         mirrored: bool,
     ) {
-        let mut found: Option<Access> = None;
+        let mut found: Option<PartialAccess> = None;
         visit_steps(&steps, &mut |node| match node {
             Node::Access(access) if access.id == id => found = Some((**access).clone()),
             _ => {}
         });
         let set = found.and_then(|access| self.begin_set(&access, region, level, window, mirrored));
-        let Some((set, pieces)) = set else {
+        let Some((set, segments)) = set else {
             let steps = map_steps(steps, &mut |node| match node {
                 Node::Access(mut access) if access.id == id => {
                     access.looplet = None;
@@ -133,32 +144,32 @@ impl Lowerer<'_> {
             return self.region(region, steps);
         };
         self.fiber_sets.push(set);
-        let steps = self.set_looplet(steps, id, &Looplet::Pieces(pieces));
+        let steps = self.set_looplet(steps, id, &Looplet::Segments(segments));
         self.region(region, steps);
     }
 
     fn begin_set(
         &mut self,
-        access: &Access,
+        access: &PartialAccess,
         region: Region,
         level: usize,
         window: Window,
         mirrored: bool,
-    ) -> Option<(FiberSet, Pieces)> {
-        let Source::Tensor(tensor, subs) = &access.source else { return None };
+    ) -> Option<(FiberSet, Segments)> {
+        let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
         let (tensor, sub) = (*tensor, subs.get(level)?);
-        let scale = scale_of(&sub.part);
+        let scale = scale_of(&sub.projection);
         let name = format!("{}{level}", self.program.tensor(tensor).name);
         let (zero, never) = (self.b.int(0), self.b.int(NEVER));
         let begins = self.b.variable_from("nearest", never);
         let groups = self.lies_below_group(tensor, level);
         let at = Located { position: zero, present: None, group_stop: groups.then_some(zero) };
-        let (_, body) = unthunked(self.along_level(tensor, level, at, scale, mirrored)?);
+        let (_, body) = unthunked(self.level_structure(tensor, level, at, scale, mirrored)?);
         let single = matches!(body, Looplet::Stepper(_));
         let ends = (!single).then(|| self.b.variable_from("nearest_end", never));
-        let number = Elem::Value(DType::I64);
-        let keeps = matches!(body, Looplet::Stepper(_) | Looplet::Pieces(_));
-        let cursors = keeps.then(|| self.b.buffer(format!("{name}_cursors"), number, Role::Scratch));
+        let fiber = Elem::Value(DType::I64);
+        let keeps = matches!(body, Looplet::Stepper(_) | Looplet::Segments(_));
+        let cursors = keeps.then(|| self.b.buffer(format!("{name}_cursors"), fiber, Role::Scratch));
         let loops = self.entered_at(access, level) + 1;
         let mut set = FiberSet {
             tensor,
@@ -184,11 +195,11 @@ impl Lowerer<'_> {
                 if let Some(cursors) = cursors {
                     self.b.emit(Stmt::Grow { buffer: cursors, len: set.count, fill: None });
                 }
-                self.each_of(&set.clone(), |this, set, slot, looplet| this.begin_fiber(set, slot, &looplet, begin));
+                self.each_of(&set.clone(), |this, set, offset, looplet| this.begin_fiber(set, offset, &looplet, begin));
             }
             Reached::Scattered => {
-                let parents = self.b.buffer(format!("{name}_parents"), number, Role::Scratch);
-                let groups = groups.then(|| self.b.buffer(format!("{name}_stops"), number, Role::Scratch));
+                let parents = self.b.buffer(format!("{name}_parents"), fiber, Role::Scratch);
+                let groups = groups.then(|| self.b.buffer(format!("{name}_stops"), fiber, Role::Scratch));
                 set.parents = Some((parents, groups));
                 let count = self.b.variable_from("count", zero);
                 let none = self.b.int(-1);
@@ -200,7 +211,7 @@ impl Lowerer<'_> {
                     });
                 });
                 match access.present {
-                    // Nothing is looked at where there is nothing.
+                    // Absent fibers are not enumerated.
                     Some(cond) => self.b.emit(Stmt::If { cond, then: block, otherwise: Vec::new() }),
                     None => block.into_iter().for_each(|stmt| self.b.emit(stmt)),
                 }
@@ -209,7 +220,7 @@ impl Lowerer<'_> {
             }
         }
         let extents = Extents::Fibers { set: self.fiber_sets.len(), first: begins, end: ends };
-        let pieces = Pieces {
+        let segments = Segments {
             start: zero,
             stop: zero,
             extents,
@@ -222,86 +233,87 @@ impl Lowerer<'_> {
             sought: Some(region.start),
             ended: None,
         };
-        Some((set, pieces))
+        Some((set, segments))
     }
 
     /// Adds the fiber below a position to a set.
     fn add_fiber(&mut self, set: &FiberSet, (count, first): (VarId, VarId), at: Located, begin: ExprId) {
         let Some((parents, groups)) = set.parents else { return };
         let (zero, one) = (self.b.int(0), self.b.int(1));
-        let (number, base) = (self.b.get(count), self.b.get(first));
+        let (fiber, base) = (self.b.get(count), self.b.get(first));
         let position = self.b.name("below", at.position);
-        // Positions go up, so that the first is the least.
+        // Positions increase, so the first one is the least.
         let none = self.b.call_in(Op::Lt, DType::I64, &[base, zero]);
         let then = self.b.block(|b| b.assign(first, position));
         self.b.emit(Stmt::If { cond: none, then, otherwise: Vec::new() });
-        let after = self.b.add(number, one);
+        let after = self.b.add(fiber, one);
         self.b.emit(Stmt::Grow { buffer: parents, len: after, fill: None });
-        self.b.store(parents, number, position);
+        self.b.store(parents, fiber, position);
         if let (Some(groups), Some(stop)) = (groups, at.group_stop) {
             self.b.emit(Stmt::Grow { buffer: groups, len: after, fill: None });
-            self.b.store(groups, number, stop);
+            self.b.store(groups, fiber, stop);
         }
-        let slot = self.b.sub(position, base);
+        let offset = self.b.sub(position, base);
         if let Some(cursors) = set.cursors {
-            let room = self.b.add(slot, one);
-            self.b.emit(Stmt::Grow { buffer: cursors, len: room, fill: None });
+            let capacity = self.b.add(offset, one);
+            self.b.emit(Stmt::Grow { buffer: cursors, len: capacity, fill: None });
         }
         let at = Located { position, present: None, group_stop: at.group_stop };
-        if let Some(looplet) = self.along_level(set.tensor, set.level, at, set.scale, set.mirrored) {
-            let looplet = self.prepared(looplet);
-            self.begin_fiber(set, slot, &looplet, begin);
+        if let Some(looplet) = self.level_structure(set.tensor, set.level, at, set.scale, set.mirrored) {
+            let looplet = self.emit_preamble(looplet);
+            self.begin_fiber(set, offset, &looplet, begin);
         }
         self.b.assign(count, after);
     }
 
-    /// Brings the cursor of a fiber to where windows begin.
-    fn begin_fiber(&mut self, set: &FiberSet, slot: ExprId, looplet: &Looplet, begin: ExprId) {
+    /// Moves the cursor of a fiber to the start of the windows.
+    fn begin_fiber(&mut self, set: &FiberSet, offset: ExprId, looplet: &Looplet, begin: ExprId) {
         let from = match looplet {
             Looplet::Stepper(list) => list.seek(&mut self.b, "from", list.start, begin),
-            Looplet::Pieces(pieces) => pieces.seek(&mut self.b, "from", pieces.start, begin),
+            Looplet::Segments(segments) => segments.seek(&mut self.b, "from", segments.start, begin),
             _ => begin,
         };
         let from = self.b.name("from", from);
-        self.keep(set, slot, looplet, from, begin);
+        self.save_cursor(set, offset, looplet, from, begin);
     }
 
-    /// A loop over the fibers of a set: each with the place of its cursor, and with what it holds.
+    /// A loop over the fibers of a set, each with the offset of its cursor and its structure.
     fn each_of(&mut self, set: &FiberSet, emit: impl FnOnce(&mut Self, &FiberSet, ExprId, Looplet)) {
         let var = self.b.new_var("fiber", DType::I64, false);
-        let number = self.b.get(var);
+        let fiber = self.b.get(var);
         let body = self.in_block(|this| {
-            let (slot, at) = match set.parents {
+            let (offset, at) = match set.parents {
                 None => {
-                    let position = this.b.add(set.first, number);
-                    (number, Located { position, present: None, group_stop: None })
+                    let position = this.b.add(set.first, fiber);
+                    (fiber, Located { position, present: None, group_stop: None })
                 }
                 Some((parents, groups)) => {
-                    let position = this.b.load(parents, number);
+                    let position = this.b.load(parents, fiber);
                     let position = this.b.name("below", position);
-                    let group_stop = groups.map(|groups| this.b.load(groups, number));
+                    let group_stop = groups.map(|groups| this.b.load(groups, fiber));
                     (this.b.sub(position, set.first), Located { position, present: None, group_stop })
                 }
             };
-            let looplet = this.along_level(set.tensor, set.level, at, set.scale, set.mirrored);
+            let looplet = this.level_structure(set.tensor, set.level, at, set.scale, set.mirrored);
             if let Some(looplet) = looplet {
-                let looplet = this.prepared(looplet);
-                emit(this, set, slot, looplet);
+                let looplet = this.emit_preamble(looplet);
+                emit(this, set, offset, looplet);
             }
         });
         let start = self.b.int(0);
         self.b.emit(Stmt::For { var, start, stop: set.count, body, hint: Hint::default() });
     }
 
-    /// Emits what has to be set up, and gives what is inside.
-    fn prepared(&mut self, looplet: Looplet) -> Looplet {
+    /// Emits the preamble of a looplet, and gives its body.
+    fn emit_preamble(&mut self, looplet: Looplet) -> Looplet {
         let (preamble, body) = unthunked(looplet);
         preamble.into_iter().for_each(|stmt| self.b.emit(stmt));
         body
     }
 
-    /// Brings all fibers of a set to their first pieces that end behind a coordinate; `far`, if that may be more than the next ones.
-    fn pass(&mut self, set: usize, coordinate: ExprId, far: bool) {
+    /// Moves all fibers of a set to their first segments that end behind a coordinate; `far`:
+    /// possibly over several segments.
+    fn advance_set(&mut self, set: usize, coordinate: ExprId, far: bool) {
         let Some(set) = self.fiber_sets.get(set).cloned() else { return };
         let passed = self.b.name("passed", coordinate);
         let never = self.b.int(NEVER);
@@ -309,9 +321,9 @@ impl Lowerer<'_> {
         if let Some(ends) = set.ends {
             self.b.assign(ends, never);
         }
-        self.each_of(&set, |this, set, slot, looplet| {
-            let Some(cursors) = set.cursors else { return this.keep(set, slot, &looplet, passed, passed) };
-            let here = this.b.load(cursors, slot);
+        self.each_of(&set, |this, set, offset, looplet| {
+            let Some(cursors) = set.cursors else { return this.save_cursor(set, offset, &looplet, passed, passed) };
+            let here = this.b.load(cursors, offset);
             let here = this.signed(set, here);
             let here = this.b.name("here", here);
             let one = this.b.int(1);
@@ -319,34 +331,36 @@ impl Lowerer<'_> {
             let after = if far || grouped {
                 let cursor = this.b.variable_from("q", here);
                 let q = this.b.get(cursor);
-                let cond = this.is_passed(&looplet, q, passed);
+                let cond = this.is_behind(&looplet, q, passed);
                 let next = this.b.add(q, one);
                 this.b.emit(Stmt::While { cond, body: vec![Stmt::Assign { var: cursor, value: next }] });
                 q
             } else {
-                let cond = this.is_passed(&looplet, here, passed);
+                let cond = this.is_behind(&looplet, here, passed);
                 let next = this.b.add(here, one);
                 this.b.call_in(Op::Select, DType::I64, &[cond, next, here])
             };
             let after = this.b.name("after", after);
-            this.keep(set, slot, &looplet, after, passed);
+            this.save_cursor(set, offset, &looplet, after, passed);
         });
     }
 
-    /// Whether there is a piece of this number in a fiber, and it ends by a coordinate.
-    fn is_passed(&mut self, looplet: &Looplet, q: ExprId, coordinate: ExprId) -> ExprId {
-        let Some(stretch) = self.stretch(looplet, q, coordinate) else { return self.b.constant(false.into()) };
-        let behind = self.b.call_in(Op::Le, DType::I64, &[stretch.end, coordinate]);
-        self.b.call_in(Op::And, DType::Bool, &[stretch.there, behind])
+    /// True if a fiber has a segment at this position, and it ends at or before a coordinate.
+    fn is_behind(&mut self, looplet: &Looplet, q: ExprId, coordinate: ExprId) -> ExprId {
+        let Some(segment_range) = self.segment_range(looplet, q, coordinate) else {
+            return self.b.constant(false.into());
+        };
+        let behind = self.b.call_in(Op::Le, DType::I64, &[segment_range.end, coordinate]);
+        self.b.call_in(Op::And, DType::Bool, &[segment_range.there, behind])
     }
 
-    /// Keeps where a fiber stands; the nearest piece may be its own.
-    fn keep(&mut self, set: &FiberSet, slot: ExprId, looplet: &Looplet, q: ExprId, passed: ExprId) {
+    /// Stores the cursor of a fiber, and updates the nearest segment.
+    fn save_cursor(&mut self, set: &FiberSet, offset: ExprId, looplet: &Looplet, q: ExprId, passed: ExprId) {
         if let Some(cursors) = set.cursors {
             let stored = self.signed(set, q);
-            self.b.store(cursors, slot, stored);
+            self.b.store(cursors, offset, stored);
         }
-        let Some(Stretch { there, first, end }) = self.stretch(looplet, q, passed) else { return };
+        let Some(SegmentRange { there, first, end }) = self.segment_range(looplet, q, passed) else { return };
         let then = self.b.block(|b| {
             for (nearest, here) in [(Some(set.begins), first), (set.ends, end)] {
                 if let Some(nearest) = nearest {
@@ -359,7 +373,7 @@ impl Lowerer<'_> {
         self.b.emit(Stmt::If { cond: there, then, otherwise: Vec::new() });
     }
 
-    /// Cursors are kept as they are stored, whatever their sign is along the loop.
+    /// Cursors are stored unmirrored, whatever their sign is along the loop.
     fn signed(&mut self, set: &FiberSet, q: ExprId) -> ExprId {
         if !set.mirrored {
             return q;
@@ -368,60 +382,60 @@ impl Lowerer<'_> {
         self.b.sub(zero, q)
     }
 
-    /// The piece of a number in a fiber of which nothing before a coordinate matters.
-    fn stretch(&mut self, looplet: &Looplet, q: ExprId, passed: ExprId) -> Option<Stretch> {
+    /// A segment of a fiber, of which coordinates before `passed` do not matter.
+    fn segment_range(&mut self, looplet: &Looplet, q: ExprId, passed: ExprId) -> Option<SegmentRange> {
         let one = self.b.int(1);
         Some(match looplet {
             Looplet::Stepper(list) => {
                 let there = self.b.call_in(Op::Lt, DType::I64, &[q, list.stop]);
                 let first = list.coordinate(&mut self.b, q);
-                Stretch { there, first, end: self.b.add(first, one) }
+                SegmentRange { there, first, end: self.b.add(first, one) }
             }
-            Looplet::Pieces(pieces) => {
-                let there = pieces.has(&mut self.b, q);
-                let piece = pieces.piece(&mut self.b, q);
-                Stretch { there, first: piece.first.unwrap_or(passed), end: piece.end }
+            Looplet::Segments(segments) => {
+                let there = segments.has(&mut self.b, q);
+                let segment = segments.segment(&mut self.b, q);
+                SegmentRange { there, first: segment.first.unwrap_or(passed), end: segment.end }
             }
             other => {
-                let (first, end) = stretch_of(&mut self.b, other)?;
+                let (first, end) = single_range(&mut self.b, other)?;
                 let last = self.b.call_in(Op::Max, DType::I64, &[first, passed]);
-                Stretch { there: self.b.call_in(Op::Lt, DType::I64, &[last, end]), first, end }
+                SegmentRange { there: self.b.call_in(Op::Lt, DType::I64, &[last, end]), first, end }
             }
         })
     }
 
-    // As pieces
+    // Sets as segments
 
-    /// Done with the piece that a set is at, if it ends by a coordinate of the loop: what reaches beyond a region belongs to the
-    /// next one, too.
-    pub(super) fn pass_set(&mut self, pieces: &Pieces, end: ExprId, stop: ExprId) {
+    /// Advances a set past its segment, if that ends at or before a coordinate of the loop. A
+    /// segment that extends beyond a region belongs to the next region, too.
+    pub(super) fn pass_set(&mut self, segments: &Segments, end: ExprId, stop: ExprId) {
         let zero = self.b.int(0);
-        let stored = Pieces { window: None, ..pieces.clone() }.piece(&mut self.b, zero).end;
-        let Some((set, made_for)) = pieces.set().and_then(|set| Some((set, self.fiber_sets.get(set)?.stop))) else {
+        let stored = Segments { window: None, ..segments.clone() }.segment(&mut self.b, zero).end;
+        let Some((set, made_for)) = segments.set().and_then(|set| Some((set, self.fiber_sets.get(set)?.stop))) else {
             return;
         };
-        // Nobody asks for what lies behind the region that the set was made for.
+        // Nothing reads beyond the region that the set was created for.
         if stop == made_for {
-            return self.pass(set, stored, false);
+            return self.advance_set(set, stored, false);
         }
         let cond = self.b.call_in(Op::Le, DType::I64, &[end, stop]);
-        let then = self.in_block(|this| this.pass(set, stored, false));
+        let then = self.in_block(|this| this.advance_set(set, stored, false));
         self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
     }
 
-    /// Brings a set to its first piece that windows from an index on meet.
-    pub(super) fn seek_set(&mut self, pieces: &Pieces, index: ExprId) {
-        let (Some(set), Some(window)) = (pieces.set(), pieces.window) else { return };
+    /// Moves a set to the first segment that windows from an index on meet.
+    pub(super) fn seek_set(&mut self, segments: &Segments, index: ExprId) {
+        let (Some(set), Some(window)) = (segments.set(), segments.window) else { return };
         let begin = window.begin(&mut self.b, index);
         let begin = self.b.name("begin", begin);
         let zero = self.b.int(0);
-        let end = Pieces { window: None, ..pieces.clone() }.piece(&mut self.b, zero).end;
+        let end = Segments { window: None, ..segments.clone() }.segment(&mut self.b, zero).end;
         let cond = self.b.call_in(Op::Le, DType::I64, &[end, begin]);
-        let then = self.in_block(|this| this.pass(set, begin, true));
+        let then = self.in_block(|this| this.advance_set(set, begin, true));
         self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
     }
 
-    /// What windows hold that meet the piece that a set is at: inner loops go on from the cursors.
+    /// Resolves windows that meet the segment of a set: inner loops continue from the cursors.
     pub(super) fn enter_set(&mut self, steps: Vec<Step>, id: u32, set: usize, present: Option<ExprId>) -> Vec<Step> {
         let Some(FiberSet { level, cursors, first, mirrored, loops, .. }) = self.fiber_sets.get(set).cloned() else {
             return steps;
@@ -431,7 +445,7 @@ impl Lowerer<'_> {
                 access.id = access.own;
                 access.looplet = None;
                 access.fibers.retain(|fibers| fibers.level != level);
-                access.fibers.extend(cursors.map(|cursors| Fibers { level, cursors, first, mirrored, loops }));
+                access.fibers.extend(cursors.map(|cursors| FiberCursors { level, cursors, first, mirrored, loops }));
                 access.present = self.both(access.present, present);
                 access.safe &= present.is_none();
                 Node::Access(access)
@@ -441,15 +455,15 @@ impl Lowerer<'_> {
     }
 }
 
-/// How many coordinates of a subscript one stored coordinate stands for.
-pub(super) fn scale_of(part: &Part) -> u64 {
-    match part {
-        Part::Quotient(by) => *by,
+/// The number of subscript coordinates per stored coordinate.
+pub(super) fn scale_of(projection: &Projection) -> u64 {
+    match projection {
+        Projection::Quotient(by) => *by,
         _ => 1,
     }
 }
 
-/// What has to be set up, and what is inside.
+/// The preamble and the body of a looplet.
 pub(super) fn unthunked(looplet: Looplet) -> (Vec<Stmt>, Looplet) {
     match looplet {
         Looplet::Thunk { mut preamble, body } => {

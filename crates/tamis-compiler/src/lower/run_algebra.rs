@@ -1,42 +1,44 @@
-//! Loops whose turns are all the same: what a turn does is done once, and counted.
+//! Run algebra: a loop whose iterations are all the same is replaced by one, with its length as
+//! operand.
 //!
-//! Adding the same value again and again is adding a multiple; multiplying by it, multiplying by a power; the least of equal
-//! values is any of them. A result whose level takes whole runs is given one.
+//! A repeated addition becomes a multiplication, a repeated product a power, a repeated exclusive
+//! or a parity, and an idempotent update runs once. A result level that stores runs is given one
+//! run. IEEE arithmetic (`strict`) keeps loops in which the number of roundings matters.
 
 use super::Lowerer;
 use super::assign::declared;
-use super::node::{Bounds, Node, Source, Step, Sub, Target, Update, visit_steps};
+use super::node::{LoopBounds, Node, ReadSource, Step, Sub, UpdateOp, WriteTarget, visit_steps};
 use super::region::Region;
-use super::writes::Mode;
+use super::write_plan::WriteMode;
 use tamis_ir::algebra::{DType, Kind, Op, Value};
 use tamis_ir::kernel::{ExprId, Stmt};
 use tamis_ir::program::{IndexId, TensorId};
 
-/// How an update that is done many times over with the same value is done once.
-enum Repeat {
-    /// With the value, times their number.
+/// The single update that replaces repeated updates by one value.
+enum RunUpdate {
+    /// By the value, multiplied by the count.
     Times,
-    /// With the value, to the power of their number.
+    /// By the value, raised to the power of the count.
     Power,
-    /// With the value, if their number is odd.
+    /// By the value, if the count is odd.
     Parity,
-    /// With the value.
+    /// By the value, once.
     Once,
 }
 
 impl Lowerer<'_> {
-    /// Whether every turn of a loop does the same, and doing it many times is doing it once in some other way.
-    pub(super) fn repeats(&self, index: IndexId, steps: &[Step]) -> bool {
+    /// True if all iterations of a loop are the same, and can be replaced by one.
+    pub(super) fn collapses(&self, index: IndexId, steps: &[Step]) -> bool {
         let inner = declared(steps);
         let mut written: Vec<(TensorId, Option<Op>)> = Vec::new();
-        if !self.all_repeat(index, steps, &inner, &mut written) {
+        if !self.all_collapse(index, steps, &inner, &mut written) {
             return false;
         }
-        // What is written here is not read here, and in one way only.
+        // The loop must not read what it writes, and must write each tensor by one operator.
         let mut reads = false;
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(tensor, _) = &access.source
+                && let ReadSource::Tensor(tensor, _) = &access.source
             {
                 reads |= written.iter().any(|(other, _)| other == tensor);
             }
@@ -45,7 +47,7 @@ impl Lowerer<'_> {
         !reads && one_way
     }
 
-    fn all_repeat(
+    fn all_collapse(
         &self,
         index: IndexId,
         steps: &[Step],
@@ -57,15 +59,15 @@ impl Lowerer<'_> {
             Step::Let(_, value) => !depends(value, index),
             Step::For(_, bounds, body) => {
                 let fixed = match bounds {
-                    Bounds::Inferred => true,
-                    Bounds::Range(start, stop) => !depends(start, index) && !depends(stop, index),
+                    LoopBounds::Inferred => true,
+                    LoopBounds::Range(start, stop) => !depends(start, index) && !depends(stop, index),
                 };
-                fixed && self.all_repeat(index, body, inner, written)
+                fixed && self.all_collapse(index, body, inner, written)
             }
             Step::If(cond, then, otherwise) => {
                 !depends(cond, index)
-                    && self.all_repeat(index, then, inner, written)
-                    && self.all_repeat(index, otherwise, inner, written)
+                    && self.all_collapse(index, then, inner, written)
+                    && self.all_collapse(index, otherwise, inner, written)
             }
             Step::Assign(target, update, value) => {
                 let fixed =
@@ -74,20 +76,20 @@ impl Lowerer<'_> {
                     return fixed && target.subs.iter().all(|sub| !depends(&sub.node, index));
                 }
                 written.push((target.tensor, update.as_ref().map(|u| u.op)));
-                fixed && self.takes(index, target, update.as_ref())
+                fixed && self.collapses_write(index, target, update.as_ref())
             }
         })
     }
 
-    /// Whether a write that is the same in every turn can be done at once.
-    fn takes(&self, index: IndexId, target: &Target, update: Option<&Update>) -> bool {
+    /// True if a write that is the same in every iteration can be done once.
+    fn collapses_write(&self, index: IndexId, target: &WriteTarget, update: Option<&UpdateOp>) -> bool {
         if target.subs.iter().all(|sub| !depends(&sub.node, index)) {
-            // Where the fill annihilates, the first turn does something else than those after it.
+            // If the fill value annihilates, the first iteration differs from later ones.
             let plain = |update| self.annihilating_fill(target.tensor, update).is_none();
-            // Strictly, each number is added and rounded by itself.
-            let rounds = |update: &Update| self.policy.strict && update.operand.kind() > Kind::Int;
-            let at_once = |update: &Update| match repeated(update) {
-                Some(Repeat::Times | Repeat::Power) => !rounds(update),
+            // Strictly, each addition rounds by itself.
+            let rounds = |update: &UpdateOp| self.policy.strict && update.operand.kind() > Kind::Int;
+            let at_once = |update: &UpdateOp| match run_update(update) {
+                Some(RunUpdate::Times | RunUpdate::Power) => !rounds(update),
                 other => other.is_some(),
             };
             return update.is_none_or(|update| at_once(update) && plain(update));
@@ -95,7 +97,7 @@ impl Lowerer<'_> {
         // A run of the result.
         let Some(plan) = &self.plans[target.tensor.index()] else { return false };
         let [level] = plan.fixed(index)[..] else { return false };
-        plan.mode == Mode::Append
+        plan.mode == WriteMode::Append
             && target.subs.iter().enumerate().all(|(k, sub)| match k == level {
                 true => sub.node == Node::Index(index) && sub.inside,
                 false => !depends(&sub.node, index),
@@ -103,42 +105,42 @@ impl Lowerer<'_> {
             && self.row(target.tensor, level).is_some_and(|row| row.write.takes_runs())
     }
 
-    /// The operand of an update that is done as many times over as it says, for doing it once.
-    pub(super) fn multiplied(&mut self, update: &Update, value: ExprId) -> ExprId {
+    /// The operand of the single update that replaces a repeated one.
+    pub(super) fn scaled_operand(&mut self, update: &UpdateOp, value: ExprId) -> ExprId {
         let (times, dtype) = (update.times.clone(), update.operand);
         let Some(first) = times.first().copied() else { return value };
-        match repeated(update) {
-            Some(Repeat::Times) => {
+        match run_update(update) {
+            Some(RunUpdate::Times) => {
                 let product = |this: &mut Self, dtype, times: Vec<ExprId>| {
                     let more = times.into_iter().skip(1);
                     more.fold(first, |product, length| this.b.call_in(Op::Mul, dtype, &[product, length]))
                 };
                 let count = match dtype.kind() {
-                    // Lengths are integers, but their product need not be one that fits.
+                    // Lengths are integers, but their product may overflow.
                     Kind::Float | Kind::Complex => product(self, DType::F64, times),
                     _ => product(self, DType::I64, times),
                 };
-                let count = self.turns(count, dtype);
+                let count = self.wrapped_count(count, dtype);
                 self.b.call_in(Op::Mul, dtype, &[value, count])
             }
-            Some(Repeat::Power) => times.into_iter().fold(value, |value, length| {
-                let count = self.turns(length, dtype);
+            Some(RunUpdate::Power) => times.into_iter().fold(value, |value, length| {
+                let count = self.wrapped_count(length, dtype);
                 self.b.call_in(Op::Pow, dtype, &[value, count])
             }),
-            Some(Repeat::Parity) => {
-                // An even number of times is none.
+            Some(RunUpdate::Parity) => {
+                // An even number of applications cancels.
                 let (one, zero) = (self.b.int(1), self.b.constant(Value::zero(dtype)));
                 let odd =
                     times.into_iter().fold(one, |odd, length| self.b.call_in(Op::BitAnd, DType::I64, &[length, odd]));
                 let odd = self.as_bool(odd);
                 self.b.call_in(Op::Select, dtype, &[odd, value, zero])
             }
-            Some(Repeat::Once) | None => value,
+            Some(RunUpdate::Once) | None => value,
         }
     }
 
-    /// A count in a type: integers wrap around, as the sums do that it stands for.
-    fn turns(&mut self, length: ExprId, dtype: DType) -> ExprId {
+    /// The count in an integer type: it wraps around, as the sum that it replaces does.
+    fn wrapped_count(&mut self, length: ExprId, dtype: DType) -> ExprId {
         let bits = 8 * dtype.size() as i64;
         match dtype.kind() {
             Kind::Int if bits < 64 && dtype.is_signed_int() => {
@@ -154,17 +156,17 @@ impl Lowerer<'_> {
         }
     }
 
-    /// All turns of a loop at once.
-    pub(super) fn repeat(&mut self, region: Region, steps: Vec<Step>) {
+    /// Emits one iteration for all of a loop.
+    pub(super) fn collapse(&mut self, region: Region, steps: Vec<Step>) {
         let inner = declared(&steps);
         let length = self.b.sub(region.stop, region.start);
         let length = self.b.name("length", length);
-        let steps = counted(steps, region.index, &inner, length);
-        let before = self.run.replace((region.index, region.stop));
+        let steps = with_count(steps, region.index, &inner, length);
+        let before = self.collapsed.replace((region.index, region.stop));
         self.conditional += 1;
         let body = self.at(region.index, region.start, steps);
         self.conditional -= 1;
-        self.run = before;
+        self.collapsed = before;
         if region.filled {
             return body.into_iter().for_each(|stmt| self.b.emit(stmt));
         }
@@ -176,43 +178,44 @@ impl Lowerer<'_> {
     }
 }
 
-fn repeated(update: &Update) -> Option<Repeat> {
+fn run_update(update: &UpdateOp) -> Option<RunUpdate> {
     let (info, dtype, plain) = (update.op.info(), update.operand, update.extra.is_empty());
     match (update.op, dtype.kind()) {
-        // A complex number times a real one is no product of complex numbers, where one part is infinite.
-        (Op::Add | Op::Sub, kind) if plain && kind != Kind::Complex => Some(Repeat::Times),
-        // Powers of complex numbers are not exact enough, and a number of turns that wraps around is another power.
-        (Op::Mul, Kind::Float) if plain => Some(Repeat::Power),
-        (Op::Mul, Kind::Int) if plain && dtype.size() == 8 => Some(Repeat::Power),
-        (Op::BitXor, _) if plain => Some(Repeat::Parity),
-        _ if (info.idempotent && info.associative) || update.op == Op::Choose => Some(Repeat::Once),
+        // A complex number times a real one is not a complex product if a part is infinite.
+        (Op::Add | Op::Sub, kind) if plain && kind != Kind::Complex => Some(RunUpdate::Times),
+        // Powers of complex numbers are inexact, and a wrapped count is another power.
+        (Op::Mul, Kind::Float) if plain => Some(RunUpdate::Power),
+        (Op::Mul, Kind::Int) if plain && dtype.size() == 8 => Some(RunUpdate::Power),
+        (Op::BitXor, _) if plain => Some(RunUpdate::Parity),
+        _ if (info.idempotent && info.associative) || update.op == Op::Choose => Some(RunUpdate::Once),
         _ => None,
     }
 }
 
-/// Updates of what lives outside, done so many times.
-fn counted(steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: ExprId) -> Vec<Step> {
+/// Multiplies updates of outer tensors by the length of the loop.
+fn with_count(steps: Vec<Step>, index: IndexId, inner: &[TensorId], length: ExprId) -> Vec<Step> {
     steps
         .into_iter()
         .map(|step| match step {
-            Step::For(i, bounds, body) => Step::For(i, bounds, counted(body, index, inner, length)),
+            Step::For(i, bounds, body) => Step::For(i, bounds, with_count(body, index, inner, length)),
             Step::If(cond, then, otherwise) => {
-                let (then, otherwise) = (counted(then, index, inner, length), counted(otherwise, index, inner, length));
+                let (then, otherwise) =
+                    (with_count(then, index, inner, length), with_count(otherwise, index, inner, length));
                 Step::If(cond, then, otherwise)
             }
             Step::Assign(target, Some(update), value) if !inner.contains(&target.tensor) => {
                 let runs = target.subs.iter().any(|sub| depends(&sub.node, index));
-                // Loops around may be done at once, too.
+                // Enclosing loops may be collapsed, too.
                 let mut times = update.times;
                 times.extend((!runs).then_some(length));
-                Step::Assign(target, Some(Update { times, ..update }), value)
+                Step::Assign(target, Some(UpdateOp { times, ..update }), value)
             }
             other => other,
         })
         .collect()
 }
 
-/// Whether an expression changes with a loop's index, as far as it is not resolved.
+/// True if an expression changes with a loop's index, as far as it is not resolved.
 pub(super) fn depends(node: &Node, index: IndexId) -> bool {
     match node {
         Node::Index(i) => *i == index,
@@ -221,10 +224,10 @@ pub(super) fn depends(node: &Node, index: IndexId) -> bool {
         Node::Access(access) => {
             access.looplet.is_some()
                 || match &access.source {
-                    Source::Tensor(_, subs) => {
+                    ReadSource::Tensor(_, subs) => {
                         subs.iter().skip(access.level).flat_map(Sub::nodes).any(|n| depends(n, index))
                     }
-                    Source::Mask(_, on, other) => *on == index || depends(other, index),
+                    ReadSource::Mask(_, on, other) => *on == index || depends(other, index),
                 }
         }
         _ => false,

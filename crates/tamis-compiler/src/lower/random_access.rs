@@ -1,11 +1,15 @@
-//! Elements that are read where no loop leads to them: each remaining level is asked for its coordinate.
+//! Random access: reads that no loop iterates to. Each remaining level locates its coordinate.
+//!
+//! In: expressions with unresolved accesses. Out: accesses with positions, after statements that
+//! locate them and check their subscripts. A subscript that moves with a loop is checked once,
+//! before the loop. Levels without random access are searched, with a warning (E0607).
 
 use super::Lowerer;
-use super::bind::Stored;
+use super::bind::BoundStorage;
 use super::emit::Emitted;
-use super::fibers::unthunked;
-use super::node::{self, Node, Source, Step, Sub};
-use super::repeat::depends;
+use super::fiber_sets::unthunked;
+use super::node::{self, Node, ReadSource, Step, Sub};
+use super::run_algebra::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::{DimExpr, Format};
@@ -14,7 +18,8 @@ use tamis_ir::looplet::{Below, Edge, Located, Looplet};
 use tamis_ir::program::{IndexId, Protocol, TensorId};
 
 impl Lowerer<'_> {
-    /// Finds what the accesses of an expression point to, so that emitting it has no effect of its own.
+    /// Resolves the accesses of an expression to positions, so that emitting it has no effect of
+    /// its own.
     pub(super) fn resolve(&mut self, node: &Node) -> Node {
         if let Node::Call(op, dtype, operands) = node
             && operands.iter().any(is_checked)
@@ -28,7 +33,8 @@ impl Lowerer<'_> {
         })
     }
 
-    /// The operands of an operator that evaluates some of them only if others say so: what is not evaluated cannot lie outside.
+    /// Resolves the operands of a lazy operator. Operands that are not evaluated are not
+    /// bounds-checked, either.
     fn resolve_operands(&mut self, op: Op, operands: &[Node]) -> Vec<Node> {
         let depth = self.when.len();
         let mut resolved: Vec<Node> = Vec::new();
@@ -50,12 +56,12 @@ impl Lowerer<'_> {
         resolved
     }
 
-    fn resolve_access(&mut self, mut access: node::Access) -> Node {
-        let Source::Tensor(tensor, subs) = access.source.clone() else { return Node::Access(Box::new(access)) };
-        if subs.len() == access.level || matches!(self.bound[tensor.index()].storage, Stored::Scalar { .. }) {
+    fn resolve_access(&mut self, mut access: node::PartialAccess) -> Node {
+        let ReadSource::Tensor(tensor, subs) = access.source.clone() else { return Node::Access(Box::new(access)) };
+        if subs.len() == access.level || matches!(self.bound[tensor.index()].storage, BoundStorage::Scalar { .. }) {
             return Node::Access(Box::new(access));
         }
-        // The same element was found before.
+        // The same element was located before (common subexpression).
         if let Some((_, found)) = self.resolved.iter().find(|(given, _)| *given == access) {
             return found.clone();
         }
@@ -80,14 +86,15 @@ impl Lowerer<'_> {
         access.safe = false;
         access.missing = self.any(missing);
         let node = Node::Access(Box::new(access));
-        // What is found only if something is chosen is not found for others.
+        // An element that is located under a condition is not available outside of it.
         if self.when.is_empty() {
             self.resolved.push((given, node.clone()));
         }
         node
     }
 
-    /// What a level stores of a subscript. Where that lies outside, which is permitted, it is missing.
+    /// The level coordinate of a subscript. A permissive subscript that is out of bounds makes the
+    /// value missing.
     pub(super) fn coordinate_in(
         &mut self,
         tensor: TensorId,
@@ -102,22 +109,22 @@ impl Lowerer<'_> {
                     at.present = self.both(at.present, Some(cond));
                 }
             }
-            return self.part_of(tensor, sub, index);
+            return self.level_coordinate(tensor, sub, index);
         }
         let index = self.integer(&sub.node);
         let index = self.b.name("at", index);
         let size = self.bound[tensor.index()].dims[sub.dim];
-        let index = self.permit(index, size, missing);
-        // Nothing is looked for where there is nothing.
-        at.present = self.also(at.present, missing.last().copied());
-        self.part_of(tensor, sub, index)
+        let index = self.clamp_permissive(index, size, missing);
+        // Nothing is located where the subscript is out of bounds.
+        at.present = self.and_inside(at.present, missing.last().copied());
+        self.level_coordinate(tensor, sub, index)
     }
 
-    /// The value of an access that is resolved.
-    pub(super) fn emit_access(&mut self, access: &node::Access) -> Emitted {
+    /// The value of a resolved access.
+    pub(super) fn emit_access(&mut self, access: &node::PartialAccess) -> Emitted {
         let tensor = match &access.source {
-            Source::Tensor(tensor, _) => *tensor,
-            Source::Mask(op, index, other) => {
+            ReadSource::Tensor(tensor, _) => *tensor,
+            ReadSource::Mask(op, index, other) => {
                 let (a, b) = (self.emit(&Node::Index(*index)).value, self.emit(other).value);
                 let value = self.b.call_in(*op, DType::I64, &[a, b]);
                 return Emitted { value, unless: None, missing: None };
@@ -125,11 +132,11 @@ impl Lowerer<'_> {
         };
         let bound = self.bound[tensor.index()].clone();
         let (values, dtype) = match bound.storage {
-            Stored::Scalar { var, written, .. } => {
+            BoundStorage::Scalar { var, written, .. } => {
                 let unless = written.map(|written| (self.b.get(written), bound.fill));
                 return Emitted { value: self.b.get(var), unless, missing: None };
             }
-            Stored::Levels { values, .. } => (values, bound.dtype),
+            BoundStorage::Levels { values, .. } => (values, bound.dtype),
         };
         let position = access.position.unwrap_or(self.b.int(0));
         let present = access.present.filter(|present| !self.holds(*present));
@@ -139,49 +146,54 @@ impl Lowerer<'_> {
         };
         let missing = access.missing;
         let Some(present) = present else { return Emitted { value, unless: None, missing } };
-        // A load that is safe anyway needs no branch.
+        // A load that is always safe needs no branch.
         let value = if access.safe { self.b.name("v", value) } else { value };
         let fill = self.b.constant(bound.fill);
         let value = self.b.call_in(Op::Select, dtype, &[present, value, fill]);
         Emitted { value, unless: Some((present, bound.fill)), missing }
     }
 
-    /// Whether a condition is known to hold here.
+    /// True if a condition is known to hold here.
     pub(super) fn holds(&self, cond: ExprId) -> bool {
         if self.assumed.contains(&cond) {
             return true;
         }
-        if let Expr::Call(Op::And, _, parts) = self.b.kernel().expr(cond) {
-            return parts.iter().all(|part| self.holds(*part));
+        if let Expr::Call(Op::And, _, operands) = self.b.kernel().expr(cond) {
+            return operands.iter().all(|operand| self.holds(*operand));
         }
-        let parts = self.alternatives(cond);
+        let operands = self.alternatives(cond);
         self.b.as_constant(cond).is_some_and(|c| c.is_truthy())
-            || parts.iter().any(|part| *part != cond && self.holds(*part))
-            || self.assumed.iter().any(|known| self.alternatives(*known).iter().all(|part| parts.contains(part)))
+            || operands.iter().any(|operand| *operand != cond && self.holds(*operand))
+            || self
+                .assumed
+                .iter()
+                .any(|known| self.alternatives(*known).iter().all(|operand| operands.contains(operand)))
     }
 
-    /// The parts of `a or b or ...`.
+    /// The operands of the disjunction `a or b or ...`.
     fn alternatives(&self, cond: ExprId) -> Vec<ExprId> {
         match self.b.kernel().expr(cond) {
-            Expr::Call(Op::Select, DType::Bool, parts) if self.b.as_constant(parts[1]) == Some(Value::Bool(true)) => {
-                [self.alternatives(parts[0]), self.alternatives(parts[2])].concat()
+            Expr::Call(Op::Select, DType::Bool, operands)
+                if self.b.as_constant(operands[1]) == Some(Value::Bool(true)) =>
+            {
+                [self.alternatives(operands[0]), self.alternatives(operands[2])].concat()
             }
             _ => vec![cond],
         }
     }
 
-    /// What follows from a condition that holds.
+    /// The conditions that a condition implies.
     pub(super) fn consequences(&self, cond: ExprId) -> Vec<ExprId> {
         match self.b.kernel().expr(cond) {
-            Expr::Call(Op::And, _, parts) => {
-                std::iter::once(cond).chain(parts.iter().flat_map(|part| self.consequences(*part))).collect()
+            Expr::Call(Op::And, _, operands) => {
+                std::iter::once(cond).chain(operands.iter().flat_map(|operand| self.consequences(*operand))).collect()
             }
             _ => vec![cond],
         }
     }
 
-    /// Present, and not outside.
-    fn also(&mut self, present: Option<ExprId>, outside: Option<ExprId>) -> Option<ExprId> {
+    /// Conjunction of `present` and not `outside`.
+    fn and_inside(&mut self, present: Option<ExprId>, outside: Option<ExprId>) -> Option<ExprId> {
         let inside = outside.map(|o| self.b.call_in(Op::Not, DType::Bool, &[o]));
         match (present, inside) {
             (Some(a), Some(b)) => Some(self.b.call_in(Op::And, DType::Bool, &[a, b])),
@@ -189,8 +201,8 @@ impl Lowerer<'_> {
         }
     }
 
-    /// A coordinate that is inside whatever happens; where it was not, the value is missing.
-    pub(super) fn permit(&mut self, index: ExprId, size: ExprId, missing: &mut Vec<ExprId>) -> ExprId {
+    /// The coordinate clamped into bounds; where it was out of bounds, the value is missing.
+    pub(super) fn clamp_permissive(&mut self, index: ExprId, size: ExprId, missing: &mut Vec<ExprId>) -> ExprId {
         let zero = self.b.int(0);
         let low = self.b.call_in(Op::Lt, DType::I64, &[index, zero]);
         let high = self.b.call_in(Op::Ge, DType::I64, &[index, size]);
@@ -201,16 +213,16 @@ impl Lowerer<'_> {
         self.b.call_in(Op::Select, DType::I64, &[outside, zero, index])
     }
 
-    /// Finds a coordinate of one level.
+    /// The position of a coordinate in one level.
     pub(super) fn locate(&mut self, tensor: TensorId, level: usize, at: Located, index: ExprId) -> Located {
         self.fiber(tensor, level, at, index, |row, fiber| (row.locate)(fiber)).unwrap_or(at)
     }
 
-    /// Finds a coordinate where a window over a list begins that has no other, if that is what is asked for: nothing is searched.
+    /// The position of a coordinate that is the first one of its window: no search is needed.
     fn locate_at_edge(
         &mut self,
         tensor: TensorId,
-        access: &node::Access,
+        access: &node::PartialAccess,
         level: usize,
         at: Located,
         index: ExprId,
@@ -241,7 +253,7 @@ impl Lowerer<'_> {
 
     // Subscripts
 
-    /// A coordinate, which must lie inside its dimension.
+    /// A coordinate that must be in bounds.
     pub(super) fn subscript(&mut self, tensor: TensorId, sub: &Sub) -> ExprId {
         let index = self.integer(&sub.node);
         let index = self.b.name("at", index);
@@ -278,7 +290,7 @@ impl Lowerer<'_> {
         self.b.emit(Stmt::Require { cond, message });
     }
 
-    /// Subscripts that move with a loop's index are checked once, before the loop.
+    /// Checks the subscripts that move with a loop once, before the loop.
     pub(super) fn check_before(&mut self, index: IndexId, start: ExprId, stop: ExprId, steps: &mut [Step]) {
         let empty = self.b.call_in(Op::Ge, DType::I64, &[start, stop]);
         self.check_steps(index, start, stop, empty, steps);
@@ -300,14 +312,15 @@ impl Lowerer<'_> {
                     self.check_node(index, start, stop, empty, value);
                 }
                 Step::For(inner, _, body) => {
-                    // Loops whose bounds are not known yet check for themselves.
+                    // Loops with bounds that are not known yet check for themselves.
                     let Some((low, high)) = self.extent_before(*inner) else { continue };
                     let none = self.b.call_in(Op::Ge, DType::I64, &[low, high]);
                     let yes = self.b.constant(Value::Bool(true));
                     let empty = self.b.call_in(Op::Select, DType::Bool, &[empty, yes, none]);
                     self.check_steps(index, start, stop, empty, body);
                 }
-                // What stands under a condition is checked where it is reached, unless it is known to be inside.
+                // Statements under a condition are checked where they run, unless they are known to
+                // be in bounds.
                 Step::If(cond, ..) => self.check_node(index, start, stop, empty, cond),
                 _ => {}
             }
@@ -318,17 +331,18 @@ impl Lowerer<'_> {
         match node {
             Node::Entry(entry) => self.check_entry(index, start, stop, empty, entry),
             Node::Access(access) => {
-                if let Source::Tensor(tensor, subs) = &mut access.source {
+                if let ReadSource::Tensor(tensor, subs) = &mut access.source {
                     for k in access.level..subs.len() {
                         self.check_sub(index, start, stop, empty, *tensor, &mut subs[k]);
-                        // The loop may pass over what no window holds, and the loops that move this subscript with it.
+                        // The loop may skip coordinates outside of all windows, and with them the
+                        // loops that move this subscript.
                         if subs.iter().skip(k + 1).any(|below| depends(&below.node, index)) {
-                            self.check_below(index, empty, *tensor, &mut subs[k]);
+                            self.check_inner_loops(index, empty, *tensor, &mut subs[k]);
                         }
                     }
                 }
             }
-            // What is read only sometimes is checked when it is read; the first operand always is.
+            // Lazy operands are checked where they are read; the first operand is always read.
             Node::Call(op, _, operands) => {
                 let read = if op.is_lazy() { 1 } else { operands.len() };
                 operands.iter_mut().take(read).for_each(|n| self.check_node(index, start, stop, empty, n));
@@ -341,13 +355,13 @@ impl Lowerer<'_> {
         if sub.inside || sub.permissive {
             return;
         }
-        let Some((low, high)) = self.checking(&sub.node, |this| {
-            let cover = this.cover(&sub.node, index)?;
+        let Some((low, high)) = self.with_saturation(&sub.node, |this| {
+            let footprint = this.footprint(&sub.node, index)?;
             let one = this.b.int(1);
             let last = this.b.call_in(Op::Sub, DType::I64, &[stop, one]);
-            let (least, greatest) = if cover.stride > 0 { (start, last) } else { (last, start) };
-            let low = this.plus_times(cover.low, least, cover.stride);
-            Some((low, this.plus_times(cover.last, greatest, cover.stride)))
+            let (least, greatest) = if footprint.stride > 0 { (start, last) } else { (last, start) };
+            let low = this.plus_times(footprint.low, least, footprint.stride);
+            Some((low, this.plus_times(footprint.last, greatest, footprint.stride)))
         }) else {
             return;
         };
@@ -359,21 +373,23 @@ impl Lowerer<'_> {
         sub.inside = true;
     }
 
-    /// Computes what a subscript covers, for a check.
-    fn checking<T>(&mut self, node: &Node, cover: impl FnOnce(&mut Self) -> T) -> T {
+    /// Computes the footprint of a subscript, with saturation if its arithmetic may overflow.
+    fn with_saturation<T>(&mut self, node: &Node, footprint: impl FnOnce(&mut Self) -> T) -> T {
         let saturates = self.may_overflow(node);
         let before = std::mem::replace(&mut self.saturates, saturates);
-        let covered = cover(self);
+        let result = footprint(self);
         self.saturates = before;
-        covered
+        result
     }
 
-    /// A subscript that only inner loops move is checked for all of them.
-    fn check_below(&mut self, index: IndexId, empty: ExprId, tensor: TensorId, sub: &mut Sub) {
+    /// Checks a subscript that only inner loops move, for all of their iterations.
+    fn check_inner_loops(&mut self, index: IndexId, empty: ExprId, tensor: TensorId, sub: &mut Sub) {
         if sub.inside || sub.permissive {
             return;
         }
-        let Some((low, last)) = self.checking(&sub.node, |this| this.cover_below(&sub.node, index)) else { return };
+        let Some((low, last)) = self.with_saturation(&sub.node, |this| this.footprint_below(&sub.node, index)) else {
+            return;
+        };
         let size = self.bound[tensor.index()].dims[sub.dim];
         let inside = self.between(low, last, size);
         let yes = self.b.constant(Value::Bool(true));
@@ -384,19 +400,19 @@ impl Lowerer<'_> {
 
     // Warnings
 
-    /// A coordinate that a loop could have led to, had the loops or the levels another order, costs a search.
-    pub(super) fn warn_of_search(&mut self, tensor: TensorId, access: &node::Access, level: usize, sub: &Sub) {
+    /// Warns of a search that another order of loops or levels would avoid.
+    pub(super) fn warn_of_search(&mut self, tensor: TensorId, access: &node::PartialAccess, level: usize, sub: &Sub) {
         let random = self.row(tensor, level).is_none_or(|row| row.capabilities.random_access);
         if !random {
             self.warn_of_search_at(tensor, access.id, access.stmt, sub);
         }
-        let Source::Tensor(_, subs) = &access.source else { return };
+        let ReadSource::Tensor(_, subs) = &access.source else { return };
         let index = match only_index(sub) {
             Some(index) if !random && sub.protocol != Some(Protocol::Follow) => index,
             _ => return,
         };
         let better = self.in_loop_order(tensor, subs);
-        // A shifted read in the order of the loops is searched for where it may lie outside.
+        // A shifted read in loop order is searched for where it may be out of bounds.
         let shifted = sub.permissive || !matches!(sub.node, Node::Index(_));
         let id = access.id;
         if self.warned.contains(&id) || shifted && better.is_none() {
@@ -428,12 +444,12 @@ impl Lowerer<'_> {
         self.warnings.push(program.origin.attach(d));
     }
 
-    /// The same levels for dimensions in the order of the loops, if that is another format.
+    /// The format with the same levels for dimensions in loop order, if it differs.
     fn in_loop_order(&self, tensor: TensorId, subs: &[Sub]) -> Option<Format> {
-        let Stored::Levels { format, .. } = &self.bound[tensor.index()].storage else { return None };
+        let BoundStorage::Levels { format, .. } = &self.bound[tensor.index()].storage else { return None };
         let mut dims: Vec<(usize, usize)> = Vec::new();
         for sub in subs {
-            // Loops get their numbers outermost first.
+            // Loop indices are numbered outermost first.
             dims.push((only_index(sub)?.index(), sub.dim));
         }
         dims.sort_unstable();
@@ -442,7 +458,7 @@ impl Lowerer<'_> {
     }
 }
 
-/// The index that a subscript moves with, if it is one alone, with or without an offset.
+/// The only index in a subscript, with or without an offset.
 fn only_index(sub: &Sub) -> Option<IndexId> {
     let (mut found, mut other) = (Vec::new(), false);
     sub.node.visit(&mut |node| match node {
@@ -457,12 +473,12 @@ fn only_index(sub: &Sub) -> Option<IndexId> {
     }
 }
 
-/// Whether finding what an expression reads can fail.
+/// True if resolving an expression can fail a bounds check.
 fn is_checked(node: &Node) -> bool {
     let mut found = false;
     node.visit(&mut |node| {
         if let Node::Access(access) = node
-            && let Source::Tensor(_, subs) = &access.source
+            && let ReadSource::Tensor(_, subs) = &access.source
         {
             found |= subs.iter().skip(access.level).any(|sub| !sub.inside && !sub.permissive);
         }

@@ -1,8 +1,9 @@
-//! Counting how often the bodies of loops run, where that is asked for: which variables belong to which loop of the program, and
-//! counters where no loop of the kernel has as many turns.
+//! Visit counts: instrumentation of loop bodies, and the loop of the program that each variable
+//! belongs to.
 //!
-//! A loop of the kernel whose every turn runs the body is marked, and counted when the kernel is done (`counts`): nothing is added
-//! to it, so that it is optimised like any other. Bodies that run at single coordinates (of merges, spikes, windows) have a counter.
+//! A loop of the kernel whose every iteration runs the body is marked, and counted when the kernel
+//! is complete (`counts`), so instrumentation does not change its optimisation. Bodies that run at
+//! single coordinates (of merges, spikes, windows) increment a counter.
 
 use super::Lowerer;
 use tamis_ir::Value;
@@ -11,7 +12,7 @@ use tamis_ir::kernel::{BufferId, Elem, Origin, Role, Stmt, VarId};
 use tamis_ir::program::IndexId;
 
 impl Lowerer<'_> {
-    /// Visits are counted from here on.
+    /// Enables counting from here on.
     pub(super) fn count_visits(&mut self) {
         self.visits = Some(vec![None; self.program.indices.len()]);
     }
@@ -40,11 +41,12 @@ impl Lowerer<'_> {
         block
     }
 
-    /// The body of a loop of the kernel that runs in each of its turns: the loop is counted, so the body is not.
+    /// Removes the counter from the body of a loop that runs it in every iteration; the loop is
+    /// counted instead.
     pub(super) fn visited_by(&mut self, index: IndexId, counter: VarId, mut body: Vec<Stmt>) -> Vec<Stmt> {
         let Some(Some(visits)) = self.visits.as_ref().map(|visits| visits[index.index()]) else { return body };
         let marked = |stmt: &Stmt| matches!(stmt, Stmt::Assign { var, .. } if *var == visits);
-        // Names may be bound before it.
+        // Names may be bound before the counter.
         if let Some(place) = body.iter().position(marked) {
             body.remove(place);
             self.b.set_origin(counter, Some(Origin { index: index.0, visits: true }));
@@ -52,7 +54,7 @@ impl Lowerer<'_> {
         body
     }
 
-    /// Variables from this one on belong to a loop, unless they belong to one inside.
+    /// Assigns variables from this one on to a loop, unless they belong to an inner one.
     pub(super) fn own_variables(&mut self, index: IndexId, first: usize) {
         if self.visits.is_none() {
             return;
@@ -64,7 +66,7 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Writes the counters at the end of the kernel, each at the number of its index.
+    /// Stores the counters at the end of the kernel, by index.
     pub(super) fn store_visits(&mut self) -> Option<BufferId> {
         let visits = self.visits.take()?;
         let buffer = self.b.buffer("counts", Elem::Value(DType::I64), Role::Output);

@@ -1,42 +1,44 @@
-//! Lists whose coordinates stand in any order: who may walk them, and which lists need not be sorted because of that.
+//! Unordered coordinate lists: the loops that may iterate over them, and the lists that need not be
+//! sorted.
 //!
-//! A loop that one list leads alone, over all of its coordinates, can take them as they come if nobody can tell: its turns
-//! write different elements, or update the same ones by an operator that does not care, and whatever the loop fixes of a
-//! result takes coordinates in any order. A temporary that lists what is inserted is sorted when it is frozen only if some
-//! loop over it can tell; a level that is stored in any order can be read by no other loops.
+//! A loop over all of a single list may take its coordinates in any order if the result is the
+//! same: its iterations write different elements, or update the same ones by a commutative and
+//! associative operator, and the storage of the result accepts coordinates in any order. A
+//! temporary that lists inserted coordinates is sorted by `freeze` only if some loop depends on the
+//! order. No other loops may read a level that is stored in any order (E0610).
 
 use super::Lowerer;
 use super::assign::declared;
-use super::bind::Stored;
-use super::node::{Node, Source, Step, Target, Update, visit_steps};
+use super::bind::BoundStorage;
+use super::node::{Node, ReadSource, Step, UpdateOp, WriteTarget, visit_steps};
 use super::region::Region;
-use super::writes::{Mode, Plan};
+use super::write_plan::{WriteMode, WritePlan};
 use tamis_ir::algebra::{Kind, Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::kernel::{ExprId, Stmt};
 use tamis_ir::program::{IndexId, StmtId, TensorId};
 use tamis_tensor::levels::Placement;
 
-/// What a loop does to one tensor.
-struct Meeting {
+/// The writes of a loop to one tensor.
+struct LoopWrites {
     tensor: TensorId,
-    /// The dimensions that every write so far subscripts with the loop's index alone: turns that write different
-    /// coordinates there never meet.
-    apart: Vec<usize>,
-    /// The one operator of all writes so far, if its updates may change places.
+    /// The dimensions that every write so far subscripts with the loop's index alone: iterations
+    /// that write different coordinates there never conflict.
+    distinct: Vec<usize>,
+    /// The operator of all writes so far, if its updates may be reordered.
     op: Option<Op>,
 }
 
 impl Lowerer<'_> {
-    /// Whether a level keeps coordinates in any order.
+    /// True if a level stores coordinates in any order.
     pub(super) fn is_nonordered(&self, tensor: TensorId, level: usize) -> bool {
         match &self.bound[tensor.index()].storage {
-            Stored::Levels { format, .. } => format.levels().get(level).is_some_and(|spec| spec.nonordered),
-            Stored::Scalar { .. } => false,
+            BoundStorage::Levels { format, .. } => format.levels().get(level).is_some_and(|spec| spec.nonordered),
+            BoundStorage::Scalar { .. } => false,
         }
     }
 
-    /// Whether a list that is written in any order has to be sorted: a condition that is constant in the end.
+    /// The condition that a list written in any order is sorted; it is constant in the end.
     pub(super) fn sorts(&mut self, tensor: TensorId, level: usize, in_order: bool) -> ExprId {
         match self.states[tensor.index()].sorts.filter(|_| level == 0 && !in_order) {
             Some(var) => self.b.get(var),
@@ -44,19 +46,20 @@ impl Lowerer<'_> {
         }
     }
 
-    /// A temporary whose outermost level lists its coordinates decides late whether they are sorted. Further down, sorting
-    /// also brings those of one fiber together.
-    pub(super) fn set_up_sorting(&mut self, tensor: TensorId, plan: &Plan) {
+    /// A temporary whose outermost level lists its coordinates is sorted only if that matters,
+    /// which is decided at the end of lowering. In lower levels sorting also groups the coordinates
+    /// of each fiber.
+    pub(super) fn set_up_sorting(&mut self, tensor: TensorId, plan: &WritePlan) {
         let lists = self.row(tensor, 0).is_some_and(|row| row.write.lists());
-        if lists && plan.mode == Mode::Insert && !plan.in_order && !self.program.results.contains(&tensor) {
+        if lists && plan.mode == WriteMode::Insert && !plan.in_order && !self.program.results.contains(&tensor) {
             let name = format!("{}_sorts", self.program.tensor(tensor).name);
             let var = self.b.new_var(name, tamis_ir::DType::Bool, false);
             self.states[tensor.index()].sorts = Some(var);
         }
     }
 
-    /// What was found out about sorting.
-    pub(super) fn sorting(&mut self) -> Vec<Stmt> {
+    /// The decisions about sorting, as statements.
+    pub(super) fn sorting_decisions(&mut self) -> Vec<Stmt> {
         let states = self.states.iter();
         let found: Vec<_> = states.filter_map(|state| Some((state.sorts?, state.order_matters))).collect();
         let mut stmts = Vec::new();
@@ -67,15 +70,15 @@ impl Lowerer<'_> {
         stmts
     }
 
-    /// Lists are about to be walked; `alone`, if there is one, and nothing to do between its coordinates.
-    pub(super) fn walk(&mut self, region: Region, lists: &[u32], alone: bool, steps: &[Step]) {
+    /// Records a loop that walks lists; `alone`: there is one list, and no work in the gaps.
+    pub(super) fn record_walk(&mut self, region: Region, lists: &[u32], alone: bool, steps: &[Step]) {
         let free = alone && region.whole && self.takes_any_order(region.index, steps);
         if free {
             return;
         }
         for id in lists {
             let level = self.levels_of.get(id).copied().unwrap_or(0);
-            let Some(Source::Tensor(tensor, _)) = self.accesses.get(*id as usize) else { continue };
+            let Some(ReadSource::Tensor(tensor, _)) = self.accesses.get(*id as usize) else { continue };
             let tensor = *tensor;
             self.states[tensor.index()].order_matters = true;
             if self.is_nonordered(tensor, level) {
@@ -89,20 +92,20 @@ impl Lowerer<'_> {
                     true => format!("the result of the loop over `{index}` depends on their order"),
                     false => format!("the loop over `{index}` needs them in order"),
                 };
-                self.refuse_unordered(tensor, stmt, &why);
+                self.reject_unordered(tensor, stmt, &why);
             }
         }
     }
 
-    /// One coordinate is about to be searched for.
+    /// Records a search for a single coordinate.
     pub(super) fn check_search(&mut self, tensor: TensorId, level: usize, stmt: StmtId) {
         if self.is_nonordered(tensor, level) {
-            self.refuse_unordered(tensor, stmt, "unsorted coordinates cannot be searched");
+            self.reject_unordered(tensor, stmt, "unsorted coordinates cannot be searched");
         }
     }
 
-    fn refuse_unordered(&mut self, tensor: TensorId, stmt: StmtId, why: &str) {
-        let Stored::Levels { format, .. } = &self.bound[tensor.index()].storage else { return };
+    fn reject_unordered(&mut self, tensor: TensorId, stmt: StmtId, why: &str) {
+        let BoundStorage::Levels { format, .. } = &self.bound[tensor.index()].storage else { return };
         let name = self.program.tensor(tensor).name.clone();
         let mut d = Diagnostic::new(
             Code::E0610,
@@ -123,48 +126,48 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Whether the turns of a loop may come in any order, as far as can be seen from what they write.
+    /// True if the iterations of a loop may run in any order, as far as their writes show.
     pub(super) fn takes_any_order(&self, index: IndexId, steps: &[Step]) -> bool {
         let inner = declared(steps);
         let mut assignments = Vec::new();
-        collect(steps, &mut assignments);
-        // What is made anew in each turn is nobody else's.
+        collect_assignments(steps, &mut assignments);
+        // Tensors declared in each iteration are private to it.
         assignments.retain(|(target, _)| !inner.contains(&target.tensor));
-        let mut meetings: Vec<Meeting> = Vec::new();
+        let mut writes: Vec<LoopWrites> = Vec::new();
         for (target, update) in &assignments {
             if !self.accepts_any_order(index, target, steps) {
                 return false;
             }
             let dims = target.subs.iter().filter(|sub| sub.node == Node::Index(index) && !sub.permissive);
             let dims: Vec<usize> = dims.map(|sub| sub.dim).collect();
-            let op = update.filter(|update| self.changes_places(target.tensor, update)).map(|update| update.op);
-            match meetings.iter_mut().find(|meeting| meeting.tensor == target.tensor) {
-                Some(meeting) => {
-                    meeting.apart.retain(|dim| dims.contains(dim));
-                    meeting.op = meeting.op.filter(|other| Some(*other) == op);
+            let op = update.filter(|update| self.is_reorderable(target.tensor, update)).map(|update| update.op);
+            match writes.iter_mut().find(|write| write.tensor == target.tensor) {
+                Some(write) => {
+                    write.distinct.retain(|dim| dims.contains(dim));
+                    write.op = write.op.filter(|other| Some(*other) == op);
                 }
-                None => meetings.push(Meeting { tensor: target.tensor, apart: dims, op }),
+                None => writes.push(LoopWrites { tensor: target.tensor, distinct: dims, op }),
             }
         }
         let mut read_back = false;
         visit_steps(steps, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(tensor, _) = &access.source
+                && let ReadSource::Tensor(tensor, _) = &access.source
             {
-                read_back |= meetings.iter().any(|meeting| meeting.tensor == *tensor);
+                read_back |= writes.iter().any(|write| write.tensor == *tensor);
             }
         });
         !read_back
             && !self.resumes(index)
-            && meetings.iter().all(|meeting| !meeting.apart.is_empty() || meeting.op.is_some())
+            && writes.iter().all(|write| !write.distinct.is_empty() || write.op.is_some())
     }
 
-    /// Whether some level that a loop goes over is stored in any order.
+    /// True if some level that a loop iterates over is stored in any order.
     pub(super) fn reads_unordered(&self, index: IndexId, body: &[Step]) -> bool {
         let mut found = false;
         visit_steps(body, &mut |node| {
             if let Node::Access(access) = node
-                && let Source::Tensor(tensor, subs) = &access.source
+                && let ReadSource::Tensor(tensor, subs) = &access.source
             {
                 let along = |k: usize| subs[k].node == Node::Index(index) && self.is_nonordered(*tensor, k);
                 found |= (0..subs.len()).any(along);
@@ -173,19 +176,19 @@ impl Lowerer<'_> {
         found
     }
 
-    /// Whether a write that follows the loops in storage order does not do so after all, because one of them takes
-    /// coordinates as they come.
+    /// True if a write in storage order of the loops loses that order, because one of the loops
+    /// takes coordinates in any order.
     pub(super) fn loses_order(
         &self,
-        target: &Target,
+        target: &WriteTarget,
         fixed_by: &[IndexId],
         unordered: impl Fn(IndexId) -> bool,
     ) -> bool {
         (0..fixed_by.len()).any(|k| unordered(fixed_by[k]) && !self.fits_any_order(target, k))
     }
 
-    /// Whether a level takes its coordinates in any order, with all that lies below.
-    fn fits_any_order(&self, target: &Target, level: usize) -> bool {
+    /// True if a level and all lower levels accept coordinates in any order.
+    fn fits_any_order(&self, target: &WriteTarget, level: usize) -> bool {
         let computed = |k: usize| {
             let row = self.row(target.tensor, k);
             row.is_some_and(|row| row.write.placement() == Placement::Computed && !row.write.lists())
@@ -193,23 +196,24 @@ impl Lowerer<'_> {
         self.is_nonordered(target.tensor, level) || (level..target.subs.len()).all(computed)
     }
 
-    /// Whether the storage of what is written takes coordinates of a loop in any order.
-    fn accepts_any_order(&self, index: IndexId, target: &Target, steps: &[Step]) -> bool {
+    /// True if the storage of a write target accepts coordinates of a loop in any order.
+    fn accepts_any_order(&self, index: IndexId, target: &WriteTarget, steps: &[Step]) -> bool {
         let tensor = target.tensor;
         // A scalar has no order.
         let Some(plan) = &self.plans[tensor.index()] else { return true };
         match plan.mode {
-            // What arrives in order is not sorted later.
-            Mode::Insert => !plan.in_order || self.fits_any_order(target, 0),
-            Mode::Scatter => true,
-            Mode::Append => {
+            // A list that is written in order is not sorted later.
+            WriteMode::Insert => !plan.in_order || self.fits_any_order(target, 0),
+            WriteMode::Scatter => true,
+            WriteMode::Append => {
                 let fixed = plan.fixed(index);
                 let later_in_order = || {
                     let mut found = false;
                     loops(steps, &mut |inner| found |= plan.fixed_by.contains(&inner));
                     found
                 };
-                // A loop that fixes no coordinate lies inside of an element, or has others come again and again.
+                // A loop that fixes no coordinate either lies inside of an element, or repeats
+                // other coordinates.
                 match fixed.is_empty() {
                     true => !later_in_order(),
                     false => fixed.iter().all(|k| self.fits_any_order(target, *k)),
@@ -218,11 +222,12 @@ impl Lowerer<'_> {
         }
     }
 
-    /// Whether updates of one element may change places.
-    fn changes_places(&self, tensor: TensorId, update: &Update) -> bool {
+    /// True if updates of one element may be reordered.
+    fn is_reorderable(&self, tensor: TensorId, update: &UpdateOp) -> bool {
         let info = update.op.info();
         let exact = !matches!(update.operand.kind(), Kind::Float | Kind::Complex);
-        // By definition fills annihilate even NaN, which then depends on what came before.
+        // By definition fill values annihilate even NaN, so the result then depends on earlier
+        // updates.
         let plain = exact || (!self.policy.strict && self.annihilator(update.op, update.operand).is_none());
         info.commutative
             && info.associative
@@ -232,14 +237,14 @@ impl Lowerer<'_> {
     }
 }
 
-fn collect<'a>(steps: &'a [Step], found: &mut Vec<(&'a Target, Option<&'a Update>)>) {
+fn collect_assignments<'a>(steps: &'a [Step], found: &mut Vec<(&'a WriteTarget, Option<&'a UpdateOp>)>) {
     for step in steps {
         match step {
             Step::Assign(target, update, _) => found.push((target, update.as_ref())),
-            Step::For(_, _, body) => collect(body, found),
+            Step::For(_, _, body) => collect_assignments(body, found),
             Step::If(_, then, otherwise) => {
-                collect(then, found);
-                collect(otherwise, found);
+                collect_assignments(then, found);
+                collect_assignments(otherwise, found);
             }
             _ => {}
         }
