@@ -109,7 +109,7 @@ def layer_shapes():
 
 
 def pruned(group, sparsity):
-    """Where a pruned filter of the collection is not zero: results by channels times rows times columns."""
+    """The nonzero pattern of a pruned filter of the collection: results by channels times rows times columns."""
     folder, name = os.path.join(DATA, f"dlmc/rn50-{sparsity}"), f"bottleneck_2_block_group{group}_1_1.smtx"
     path = os.path.join(folder, name)
     with gzip.open(path + ".gz", "rt") if os.path.exists(path + ".gz") else open(path, encoding="utf-8") as file:
@@ -201,7 +201,7 @@ def layers(program, torch, kind, rounds, options, report, quick):
 
 
 def machine():
-    """What runs this, without saying whose it is."""
+    """The processor, without a name of its owner."""
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:

@@ -159,7 +159,7 @@ class GraphBlas:
 
 
 def depths(parents, source, edges, name):
-    """How far each node is from the source, following parents along edges that exist."""
+    """The distance of each node from the source, along parents and existing edges."""
     n = len(parents)
     found = np.flatnonzero(parents >= 0)
     others = found[found != source]

@@ -298,7 +298,7 @@ def loop_orders() -> str:
 
 
 def spy() -> str:
-    """Where four matrices of the gallery store something."""
+    """Spy plots of four matrices of the gallery."""
     d = Drawing()
     side = 150
     matrices = [

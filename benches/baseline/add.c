@@ -1,4 +1,4 @@
-// C = A + B, all in CSR with sorted rows, f64. C has room for the entries of both; gives how many it has.
+// C = A + B, all in CSR with sorted rows, f64. C has capacity for the entries of both; returns its nnz.
 #include <stdint.h>
 
 int64_t add(int64_t rows, const uint32_t *restrict a_pos, const uint32_t *restrict a_crd, const double *restrict a_val,

@@ -1,4 +1,4 @@
-// C = A B row by row (Gustavson): all in CSR with sorted rows, f64. C has room for all products; gives how many
+// C = A B row by row (Gustavson): all in CSR with sorted rows, f64. C has capacity for all products; gives how many
 // entries it has, or -1 without memory for a row.
 #include <stdint.h>
 #include <stdlib.h>

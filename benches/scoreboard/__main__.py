@@ -62,7 +62,7 @@ def environment(threads: int, torch_python: str | None) -> dict[str, str]:
 
 
 def child(work: str, chosen: argparse.Namespace, threads: int, **variables: str) -> Any:
-    """What a process of its own finds out; nothing if it ends otherwise than it should."""
+    """The answer of a child process; nothing if it fails."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as answer:
         words = [work, "--threads", str(threads), "--json", answer.name]
         words += ["--quick"] if chosen.quick else []

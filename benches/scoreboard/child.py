@@ -1,4 +1,4 @@
-"""What a process of its own does for the scoreboard: one kind of work, one number of threads, the answer as JSON."""
+"""Child process of the scoreboard: one kind of work, one number of threads, the answer as JSON."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--only", type=lambda text: text.split(","))
     parser.add_argument("--peers", type=lambda text: text.split(","))
     chosen = parser.parse_args()
-    # A peer that wants more memory than there is is to be told so, instead of taking the machine down.
+    # A peer that wants more memory than there is gets an error, instead of taking the machine down.
     most = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 6 // 10
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 

@@ -44,7 +44,7 @@ def caches() -> dict[str, int]:
 
 
 def describe() -> dict[str, Any]:
-    """What the report says about the machine; nothing that names it."""
+    """A description of the machine for the report, without its name."""
     processor = next((line.split(":", 1)[1].strip() for line in read("/proc/cpuinfo").splitlines() if line.startswith("model name")), platform.machine())
     flags = next((line for line in read("/proc/cpuinfo").splitlines() if line.startswith("flags")), "")
     vectors = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "no AVX2"

@@ -13,12 +13,12 @@ import scipy.sparse as sp
 
 
 def same(value: Any) -> Any:
-    """What is already in the form that is compared."""
+    """The identity, for results that are already in the form that is compared."""
     return value
 
 
 def nothing(_: Any) -> None:
-    """What need not be freed."""
+    """No operation, for results that need not be freed."""
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Times:
 
 @dataclass(frozen=True)
 class Budget:
-    """How long each side may be measured on each input."""
+    """The time limits of a measurement of each side on each input."""
 
     seconds: float
     least_rounds: int
@@ -118,7 +118,7 @@ def take_turns(sides: dict[str, Prepared], budget: Budget, failed: dict[str, str
 
 
 def difference(expected: Any, found: Any, tolerance: float) -> str | None:
-    """What is different, if anything is: arrays, sparse matrices, numbers, and tuples of these."""
+    """The first difference, if there is one: arrays, sparse matrices, numbers, and tuples of these."""
     if isinstance(expected, tuple):
         if not isinstance(found, tuple) or len(found) != len(expected):
             return "another number of results"

@@ -1,4 +1,4 @@
-"""What was measured, as tables want it: ratios, means, and the rows that need an explanation."""
+"""Measurements in the form of tables: ratios, means, and the rows that need an explanation."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Results:
         return found
 
     def slow(self) -> list[tuple[Row, str, float]]:
-        """Where a peer needs less than 0.8 times our time; ways that do less (unsorted results) are not looked at."""
+        """Rows in which a peer needs less than 0.8 times our time; variants that do less (unsorted results) are excluded."""
         found = []
         for row in self.rows:
             for side in row.data["times"]:
@@ -106,6 +106,6 @@ class Results:
         return "unexplained"
 
     def limits(self, target: str) -> list[str]:
-        """Which limit a target has met, as far as somebody has looked."""
+        """The limit that a target has met, if it was analysed."""
         texts = [str(limit["text"]) for limit in self.known_limits if target.startswith(limit["target"])]
         return texts or ["Not looked into."]

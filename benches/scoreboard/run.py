@@ -59,7 +59,7 @@ def measure_case(kernel: Kernel, case: Case, inputs: Inputs, peers: list[Peer], 
         try:
             ways = peer.prepare(kernel.operation, *operands)
         except Exception as problem:
-            row["failed"][peer.name] = told(problem)
+            row["failed"][peer.name] = described(problem)
             continue
         for name, side in ways.items():
             trouble, result = checked(kernel, operands, side, expected)
@@ -85,12 +85,12 @@ def checked(kernel: Kernel, operands: tuple[Any, ...], side: Prepared, expected:
         result = side.read(raw)
         side.free(raw)
     except Exception as problem:
-        return (False, told(problem)), None
+        return (False, described(problem)), None
     wrong = None if expected is None else kernel.compare(operands, expected, result)
     return (None if wrong is None else (True, wrong)), result
 
 
-def told(problem: Exception) -> str:
+def described(problem: Exception) -> str:
     text = str(problem).strip()
     lines = text.splitlines() or [""]
     return lines[0] if isinstance(problem, Unsupported) else f"{type(problem).__name__}: {lines[0]}"

@@ -51,10 +51,10 @@ def page() -> str:
     for number, (title, code) in enumerate(MISTAKES, 1):
         error = run(code)
         builtin = next(base.__name__ for base in type(error).__mro__ if base.__module__ == "builtins")
-        said = re.sub(r"[ \t]+$", "", str(error), flags=re.M)
+        message = re.sub(r"[ \t]+$", "", str(error), flags=re.M)
         article = "an" if builtin[0] in "AEIO" else "a"
         kind = f"`tm.{type(error).__name__}`, {article} `{builtin}`:"
-        parts.append(f"## {number}. {title}\n\n```python\n{code}\n```\n\n{kind}\n\n```text\n{said}\n```\n")
+        parts.append(f"## {number}. {title}\n\n```python\n{code}\n```\n\n{kind}\n\n```text\n{message}\n```\n")
     return "\n".join(parts)
 
 

@@ -33,7 +33,7 @@ class ArrayMethods:
 
     @property
     def device(self) -> str:
-        """Where the memory is: always ``"cpu"``."""
+        """The device: always ``"cpu"``."""
         return "cpu"
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:

@@ -30,9 +30,9 @@ def tensor(
     row for each dimension; entries may come in any order, and those with equal coordinates are combined as ``duplicates`` says:
     ``"sum"`` as SciPy does, ``"error"``, ``"prod"``, ``"min"``, ``"max"``, ``"any"``, ``"all"``, ``"first"`` or ``"last"``.
 
-    ``format`` says how it is stored (``"csr"``, ``"dense, sparse"``, ...); if nothing is said, what is dense stays dense, SciPy's
+    ``format`` says how it is stored (``"csr"``, ``"dense, sparse"``, ...); by default, dense data stays dense, SciPy's
     and PyTorch's formats stay what they are, and coordinates become lists of their rank: ``csr`` for matrices. ``fill`` is the
-    value of all that is not stored, 0 if nothing is said; of dense data, only what differs from it is stored in sparse formats.
+    value of all that is not stored, 0 by default; of dense data, only what differs from it is stored in sparse formats.
 
     >>> import numpy as np, tamis as tm
     >>> tm.tensor([[1, 0], [0, 2]], format="csr").nnz
@@ -60,7 +60,7 @@ def asarray(
 
     The values of contiguous NumPy arrays, of SciPy's CSR, CSC, COO and BSR, and of PyTorch tensors on the CPU are shared; booleans are
     not, since any byte of them that is not 0 or 1 would be a wrong answer. Who changes such values afterwards changes the tensor.
-    With a ``format``, they are converted to it. Positions and coordinates are always copied, and checked: compiled code relies on them, so nobody else may change them.
+    With a ``format``, they are converted to it. Positions and coordinates are always copied, and checked: compiled code relies on them, so no other code may change them.
 
     >>> import numpy as np, tamis as tm
     >>> x = np.zeros(3)

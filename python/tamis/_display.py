@@ -20,7 +20,7 @@ def _escape(text: str) -> str:
 
 
 def density(tensor: Any, cells: int = _CELLS) -> NDArray[np.float64] | None:
-    """How much is stored in each part of a matrix: the share of elements, as a small picture."""
+    """The density of each part of a matrix, as a small picture."""
     if tensor.ndim not in (1, 2) or 0 in tensor.shape or tensor.nnz > _ENTRIES:
         return None
     shape = tensor.shape if tensor.ndim == 2 else (1, *tensor.shape)
@@ -76,7 +76,7 @@ def levels_table(tensor: Any) -> str:
 
 
 class Display:
-    """How notebooks show a tensor."""
+    """The representation of a tensor in notebooks."""
 
     __slots__ = ()
 

@@ -273,7 +273,7 @@ def _against(tensor: Any, shape: Shape, names: str) -> tuple[Tensor, list[str]]:
 
 
 def _share(tensor: Tensor, shape: Shape) -> int:
-    """How many elements of the result what a tensor stores is stretched to."""
+    """The number of result elements that the stored elements of a tensor are broadcast to."""
     size = num_elements(tensor.shape)
     return tensor.nnz * (num_elements(shape) // size) if size else 0
 

@@ -711,7 +711,7 @@ class _Writer:
         return f"{name}[{','.join(done[id(s)][0] for s in subscripts)}]"
 
     def _cuts(self, root: Expression, order: list[Expression], kept: set[Any]) -> dict[int, list[str]]:
-        """Which nodes of a large expression get a statement of their own, with the indices of its result.
+        """The nodes of a large expression that get a statement of their own, with the indices of its result.
 
         An index that occurs nowhere else is reduced there, where it would have been; all others are kept. A node is left where it
         is if nothing in it says how far one of them goes, and so is what stands in subscripts.

@@ -134,7 +134,7 @@ class Info:
         return ["cpu"]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The types of numbers of which nothing is said."""
+        """The default types of numbers."""
         return {"real floating": float64, "complex floating": complex128, "integral": int64, "indexing": int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:

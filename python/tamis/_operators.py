@@ -115,7 +115,7 @@ class Operators:
     # Like NumPy's arrays: `==` compares elements, so tensors are no keys.
     __hash__ = None  # type: ignore[assignment]
 
-    #: SciPy's matrices leave operators to whoever has the larger number.
+    #: SciPy's matrices leave operators to the operand with the larger number.
     __array_priority__ = 1000.0
 
     def __matmul__(self, other: Any) -> Any:

@@ -181,7 +181,7 @@ def all(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = Non
 
 
 def count_nonzero(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero.
+    """The number of nonzero elements.
 
     >>> import tamis as tm
     >>> tm.count_nonzero([[0, 1], [1, 1]], axis=0).to_numpy()

@@ -60,7 +60,7 @@ def tensors(draw: Any, **options: Any) -> tuple[tm.Tensor, np.ndarray[Any, Any]]
 
 
 def same(ours: Any, theirs: Any, exact: bool = False) -> None:
-    """Whether a tensor holds what NumPy says, with its shape and, if that is asked, its type."""
+    """Whether a tensor holds what NumPy says, with its shape and, if requested, its type."""
     theirs = np.asarray(theirs)
     if isinstance(ours, (bool, int, float, complex)):
         # A method that reduces everything gives a number of Python's, of the kind of NumPy's type.

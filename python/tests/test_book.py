@@ -103,7 +103,7 @@ def workshop(folder: pathlib.Path) -> Iterator[None]:
 
 
 def agrees(expected: str | None, printed: str, where: str) -> None:
-    """What is printed is what the page says."""
+    """The printed output equals that of the page."""
     if expected is None:
         assert not printed.strip(), f"{where} prints\n{printed}\nand no block of text says so"
         return

@@ -1,4 +1,4 @@
-"""What notebooks and pictures show."""
+"""Display in notebooks, and pictures."""
 
 from __future__ import annotations
 

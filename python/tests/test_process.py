@@ -119,7 +119,7 @@ for _ in range(20):
 def test_interrupts_are_heard() -> None:
     code = """
 import signal, tamis as tm
-signal.signal(signal.SIGINT, signal.default_int_handler)  # Whoever runs in the background may ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A background process may ignore it.
 a = tm.gallery.random((3000, 3000), 1.0, format="dense")
 try:
     print("go", flush=True)
@@ -186,10 +186,10 @@ def test_calls_are_cached() -> None:
 
 
 def test_an_invalid_number_of_threads_is_reported() -> None:
-    for said, reported in [("foo", True), ("0", True), ("-1", True), ("2", False), ("", False)]:
+    for setting, reported in [("foo", True), ("0", True), ("-1", True), ("2", False), ("", False)]:
         done = subprocess.run(
             [sys.executable, "-c", "import tamis as tm; print(tm.einsum('s = x[i]', x=[1.0, 2.0]).item())"],
-            env={**os.environ, "TAMIS_NUM_THREADS": said},
+            env={**os.environ, "TAMIS_NUM_THREADS": setting},
             capture_output=True,
             text=True,
             check=True,

@@ -16,7 +16,7 @@ pub const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
 /// Compiler errors for programs that the interpreter accepts: a level that cannot gallop.
 const REFUSALS: &[Code] = &[Code::E0608];
 
-/// Whether two values are equal up to rounding.
+/// True if two values are equal up to rounding.
 pub fn close(a: Value, b: Value, rough: f64) -> bool {
     let (x, y) = (a.as_c128(), b.as_c128());
     // Infinities and NaNs depend on the order of complex arithmetic.
@@ -43,7 +43,7 @@ pub type Ways = [(Stage, Engine)];
 /// The formats of inputs, by rank.
 pub type Formats = fn(usize) -> &'static [&'static str];
 
-/// Whether the program was compared, or a description of the mismatch.
+/// A flag that the program was compared, or a description of the mismatch.
 fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<bool, String> {
     let Ok(program) = Program::parse(&case.text) else { return Ok(false) };
     let mut random = Random(seed);
@@ -65,23 +65,23 @@ fn difference(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> Result<b
     let rough = if single { 1e-4 } else { 1e-9 };
     let mut compared = false;
     for (stage, engine) in ways {
-        let told = |what: String| {
+        let reported = |what: String| {
             let formats: Vec<String> = tensors.iter().map(|t| t.format().to_string()).collect();
             Err(format!("{stage:?}, {engine:?}, inputs in {formats:?}:\n{what}"))
         };
         let run = || lowered::run_stage(&program, &tensors, *stage, *engine);
         let (lowered, results) = match catch_unwind(AssertUnwindSafe(run)) {
-            Err(_) => return told("the compiler panics".into()),
+            Err(_) => return reported("the compiler panics".into()),
             Ok(Ok(made)) => made,
-            Ok(Err(RunError::Wrong(message) | RunError::Required(message))) => return told(message),
+            Ok(Err(RunError::Wrong(message) | RunError::Required(message))) => return reported(message),
             Ok(Err(RunError::Budget)) => continue,
             Ok(Err(RunError::Refused(errors))) if errors.0.iter().all(|d| REFUSALS.contains(&d.code)) => continue,
-            Ok(Err(RunError::Refused(errors))) => return told(errors.render(false)),
+            Ok(Err(RunError::Refused(errors))) => return reported(errors.render(false)),
         };
         for (wanted, got) in expected.iter().zip(&results) {
             let same = wanted.len() == got.len() && wanted.iter().zip(got).all(|(a, b)| close(*a, *b, rough));
             if !same {
-                return told(format!("{}\nwanted {wanted:?}\ngot {got:?}", lowered.kernel));
+                return reported(format!("{}\nwanted {wanted:?}\ngot {got:?}", lowered.kernel));
             }
         }
         compared = true;
@@ -96,10 +96,10 @@ pub fn compare(seed: u64, case: &Case, formats: Formats, ways: &Ways) -> bool {
         Err(first) => first,
     };
     let small = shrink(case, &|candidate| difference(seed, candidate, formats, ways).is_err());
-    let told = difference(seed, &small, formats, ways).err().unwrap_or(first);
+    let reported = difference(seed, &small, formats, ways).err().unwrap_or(first);
     let inputs: Vec<String> =
         small.inputs.iter().map(|(name, i)| format!("{name} = {:?} {:?}", i.shape, i.values)).collect();
-    panic!("seed {seed}, shrunk from\n{}to\n{}{}\n{told}", case.text, small.text, inputs.join("\n"));
+    panic!("seed {seed}, shrunk from\n{}to\n{}{}\n{reported}", case.text, small.text, inputs.join("\n"));
 }
 
 /// The seeds of random programs: `TAMIS_RANDOM=20000` sets their number, `TAMIS_START=10000` the

@@ -212,7 +212,7 @@ impl Data {
     }
 }
 
-/// Whether two values differ by no more than the order of additions explains.
+/// True if two values differ by no more than the order of additions explains.
 pub fn close(a: Value, b: Value) -> bool {
     let (x, y) = (a.as_c128(), b.as_c128());
     let complex = matches!(a, Value::C64(_) | Value::C128(_)) && !x.is_finite() && !y.is_finite();
@@ -344,7 +344,7 @@ fn interpret_kernel(text: &str, sets: &[Vec<Tensor>]) -> Result<(), String> {
         let results = interpret_set(&program, set, &mut made);
         let tensors: Vec<&Tensor> = set.iter().collect();
         let expected = oracle(&program, &tensors, false);
-        // Whether runs fit an interval is decided when a result is finalized, outside of the
+        // Finalization decides if runs fit an interval, outside of the
         // kernel.
         if results.is_ok() && expected.as_ref().is_err_and(|d| d.0.iter().all(|d| d.code == Code::E0707)) {
             continue;
@@ -396,10 +396,10 @@ fn compare_values(results: &Result<Vec<Vec<Value>>, RunError>, expected: &Result
         // A result that does not fit its format fails in the kernel, or when its arrays are
         // checked.
         (Err(RunError::Required(_)), Err(_)) => return Ok(()),
-        (Err(RunError::Wrong(told)), Err(_)) if told.starts_with("level ") => return Ok(()),
+        (Err(RunError::Wrong(reported)), Err(_)) if reported.starts_with("level ") => return Ok(()),
         // A level of one coordinate may be written twice if one of the values is the fill value: an
         // implementation that drops fill values succeeds.
-        (Err(RunError::Required(told)), Ok(_)) if told.contains("one coordinate per fiber") => return Ok(()),
+        (Err(RunError::Required(reported)), Ok(_)) if reported.contains("one coordinate per fiber") => return Ok(()),
         (Err(problem), _) => return Err(format!("{problem:?}")),
         (Ok(_), Err(d)) => return Err(format!("the interpreter says\n{}", d.render(false))),
     };
@@ -445,15 +445,15 @@ fn judge(program: &Program, executable: &Executable, tensors: &[&Tensor]) -> Res
     Ok(())
 }
 
-/// Whether the arrays of a result satisfy every invariant of its levels, including those that the
-/// library assumes.
+/// Checks that the arrays of a result satisfy every invariant of its levels, including those that
+/// the library assumes.
 fn well_stored(tensor: &Tensor) -> Result<(), String> {
     let levels = (0..tensor.levels().len()).map(|k| tensor.level_arrays(k)).collect();
     let values = tensor.values().cloned();
     let made = Tensor::from_parts(tensor.shape(), tensor.format(), levels, values, tensor.fill());
     let made = made.map_err(|d| d.render(false))?;
     if made.nnz() != tensor.nnz() {
-        return Err(format!("{} entries are told, {} are there", tensor.nnz(), made.nnz()));
+        return Err(format!("{} entries are reported, {} are stored", tensor.nnz(), made.nnz()));
     }
     if tensor.format().levels().iter().any(|level| level.nonordered) {
         // In any order; uniqueness was checked with the arrays.

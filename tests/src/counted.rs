@@ -14,7 +14,7 @@ pub struct Counted {
     /// The counters of the kernel.
     pub counts: Counts,
     /// The counts of the interpreter for the kernel without counters.
-    pub interpreted: kernel::Counts,
+    pub interpreted: kernel::ExecutionCounts,
     /// The results of the instrumented kernel.
     pub results: Vec<Vec<Value>>,
     /// The names of the loops.

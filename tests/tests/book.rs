@@ -1,4 +1,5 @@
-//! Tests of the documentation: generated pages are current, links and paths lead somewhere, pages of levels are true, Rust runs.
+//! Tests of the documentation: generated pages are current, links and paths lead somewhere, pages
+//! of levels are true, Rust runs.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -215,7 +216,8 @@ fn without_blocks(text: &str) -> String {
     prose
 }
 
-/// What headings are called in links: lower case, words joined by hyphens, punctuation dropped; a repeated name gets a number.
+/// The anchor of a heading in links: lower case, words joined by hyphens, punctuation dropped; a
+/// repeated name gets a number.
 fn anchors(text: &str) -> HashSet<String> {
     let mut found = HashSet::new();
     for line in without_blocks(text).lines() {
@@ -237,7 +239,8 @@ fn anchors(text: &str) -> HashSet<String> {
 /// The targets of links in a page: `[text](target)`, and definitions `[text]: target`.
 fn links(text: &str) -> Vec<String> {
     let text = without_blocks(text);
-    // What stands between backticks is code: `sum[j](x[j])` is no link. A link's own text may be code, so its end stays.
+    // Text between backticks is code: `sum[j](x[j])` is no link. A link's own text may be code, so
+    // its end stays.
     let prose: String = text.split('`').enumerate().map(|(k, part)| if k % 2 == 0 { part } else { "" }).collect();
     let inline = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let defined = prose.lines().filter(|line| line.starts_with('[')).filter_map(|line| line.split_once("]: "));
@@ -268,7 +271,8 @@ fn links_lead_somewhere() {
     assert!(checked > 200, "{checked}");
 }
 
-/// A page that nobody finds is not read: each is in the table of contents of the site, and is reached from the front page.
+/// A page without links is not read: each is in the table of contents of the site, and is
+/// reached from the front page.
 #[test]
 fn pages_are_listed() {
     let contents = std::fs::read_to_string(root().join("docs/_toc.yml")).unwrap();
@@ -286,7 +290,8 @@ fn pages_are_listed() {
     }
 }
 
-/// Paths of the source that pages name in code exist, so that nobody is sent to a file that was renamed.
+/// Paths of the source that pages name in code exist, so that no reader is sent to a file that was
+/// renamed.
 #[test]
 fn paths_exist() {
     let mut checked = 0;

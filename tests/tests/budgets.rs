@@ -294,7 +294,7 @@ struct WorkBound {
     tensors: Vec<Tensor>,
     /// The sufficient number of statements.
     most: u64,
-    /// Whether the bound holds, or is only a goal.
+    /// True if the bound holds, or is only a goal.
     reached: bool,
 }
 

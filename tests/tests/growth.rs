@@ -24,11 +24,11 @@ fn per_row(program: &Program, rows: u64) -> [f64; 4] {
     let (a, b) = (matrix(rows, 1, &Format::csc()), matrix(rows, 2, &Format::csr()));
     let tensors = [&a, &b];
     let options = CompileOptions::default();
-    let told = |d: tamis_ir::diag::Diagnostics| -> ! { panic!("{}", d.render(false)) };
-    let analysis = tamis::analyze::analyze_program(program, &tensors, &options).unwrap_or_else(|d| told(d));
+    let reported = |d: tamis_ir::diag::Diagnostics| -> ! { panic!("{}", d.render(false)) };
+    let analysis = tamis::analyze::analyze_program(program, &tensors, &options).unwrap_or_else(|d| reported(d));
     let moved: u64 = analysis.arrays.iter().map(|array| array.moved.read + array.moved.written).sum();
-    let executable = tamis::compile(program, &Signature::of(&tensors), &options).unwrap_or_else(|d| told(d));
-    let called = executable.call_timed(&tensors).unwrap_or_else(|d| told(d));
+    let executable = tamis::compile(program, &Signature::of(&tensors), &options).unwrap_or_else(|d| reported(d));
+    let called = executable.call_timed(&tensors).unwrap_or_else(|d| reported(d));
     let inserts: u64 = called.workspaces.iter().map(|(_, report)| report.inserts).sum();
     let merged: u64 = called.workspaces.iter().map(|(_, report)| report.merged).sum();
     [analysis.statements, moved, inserts, merged].map(|count| count as f64 / rows as f64)

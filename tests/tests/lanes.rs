@@ -241,7 +241,7 @@ fn blocks_of_any_size() {
 
 /// Row `i` is a contiguous range of `i` elements (up to 75), with a gap in the middle of every
 /// third: one block, or two.
-fn stretches(rows: u64, columns: u64) -> Coordinates {
+fn row_ranges(rows: u64, columns: u64) -> Coordinates {
     let (mut outer, mut inner, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..rows {
         let (start, length) = ((i * 3) % 11, i % 76);
@@ -262,7 +262,7 @@ const TWO: &str = "def f(A, x):\n    s = scalar(0)\n    t = scalar(0)\n    for i
 
 #[test]
 fn contiguous_ranges_of_any_length() {
-    let entries = stretches(90, 90);
+    let entries = row_ranges(90, 90);
     for dtype in [DType::F64, DType::F32, DType::I32, DType::I64, DType::I16] {
         for format in ["dense, band", "dense, blocks", "dense", "blocks, blocks", "dense, sparse"] {
             let a = stored(&entries, format, dtype);

@@ -39,7 +39,7 @@ fn wide_programs() {
     assert!(compared > 300, "{compared}");
 }
 
-/// Where nothing depends on the sparse policy, IEEE arithmetic gives the same results.
+/// Independently of the sparse policy, IEEE arithmetic gives the same results.
 #[test]
 fn strict_programs() {
     let compared = compared(1500..2000, all, wide::case, formats, &[(Stage::Strict, INTERPRETED)]);

@@ -320,8 +320,8 @@ fn the_order_of_terms_does_not_matter() {
     });
     let inputs = [("a", &tensors[0]), ("b", &tensors[1]), ("P", &tensors[2])];
     for text in ambiguous {
-        let told = tamis::einsum(text, &inputs, &EinsumOptions::default());
-        assert_eq!(told.map(|_| text).unwrap_err().0[0].code, tamis::diagnostic::Code::E0112, "{text}");
+        let reported = tamis::einsum(text, &inputs, &EinsumOptions::default());
+        assert_eq!(reported.map(|_| text).unwrap_err().0[0].code, tamis::diagnostic::Code::E0112, "{text}");
     }
 }
 

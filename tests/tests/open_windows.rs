@@ -286,14 +286,14 @@ fn searches_of_windows_are_reported() {
     let text = ROWS_FIRST.replace("csr", "dense").replace("i, j, k, l", "j, i, k, l");
     let i = random(1, &[6, 7], 3).tensor("csr").unwrap();
     let f = random(2, &[3, 3], 2).tensor("dense").unwrap();
-    let told = |text: &str| -> Vec<String> {
+    let reported = |text: &str| -> Vec<String> {
         let program = Program::parse(text).unwrap();
         let (lowered, _) = compile(&program, &[i.clone(), f.clone()], Stage::Lowered).unwrap();
         lowered.warnings.iter().map(|d| d.to_string()).collect()
     };
-    let searched = told(&text);
+    let searched = reported(&text);
     assert!(searched.iter().any(|d| d.contains("still active when `j` starts")), "{searched:?}");
     for better in ["i, k, j, l", "i, j, k, l"] {
-        assert_eq!(told(&text.replace("j, i, k, l", better)), Vec::<String>::new(), "{better}");
+        assert_eq!(reported(&text.replace("j, i, k, l", better)), Vec::<String>::new(), "{better}");
     }
 }

@@ -233,7 +233,7 @@ fn cost(program: &Program, tensors: &[Tensor]) -> Option<(u64, Vec<Diagnostic>)>
     Some((executed, made.warnings))
 }
 
-/// Whether every loop has an operand that moves with it, in a condition or in the value of the
+/// True if every loop has an operand that moves with it, in a condition or in the value of the
 /// assignment. A loop without operands goes over all of its range, as it says.
 fn every_loop_has_an_operand(text: &str) -> bool {
     let lines = || text.lines().map(str::trim);

@@ -67,7 +67,7 @@ fn levels_without_positions() {
         "def f(A):\n    s = scalar(0)\n    for i, j in _:\n        s += A[i,j] * A.first[i]\n    return s\n",
         "def f(A):\n    s = scalar(0)\n    for i, j in _:\n        s += A[i,j] * A.first[i,j]\n    return s\n",
     ];
-    let stretches = ["dense, runs", "dense, sparse_runs", "dense, blocks", "dense, band", "dense, interval"];
+    let ranges = ["dense, runs", "dense, sparse_runs", "dense, blocks", "dense, band", "dense, interval"];
     let maps = [
         "bsr(2,2)",
         "bsr(3,1)",
@@ -76,7 +76,7 @@ fn levels_without_positions() {
         "(i,j) -> (i/2, j, i%2): dense, sparse, dense",
     ];
     let mut judge = Judge::default();
-    for format in stretches.into_iter().chain(maps) {
+    for format in ranges.into_iter().chain(maps) {
         let sets = || {
             edges(2).iter().filter_map(|d| Some(vec![d.tensor(format, DType::I64, Value::I64(0))?])).collect::<Vec<_>>()
         };

@@ -134,8 +134,8 @@ fn every_cpu() {
             .env("TAMIS_CPU", name)
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && told.contains("1 passed"), "{name}:\n{told}");
+        let reported = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && reported.contains("1 passed"), "{name}:\n{reported}");
         tested.push(name);
     }
     assert!(tested.contains(&"x86-64"), "every x86-64 has these instructions");

@@ -127,16 +127,16 @@ impl ScheduledCase {
 
     /// The shortest schedule that still fails, and its mismatch.
     fn shrunk(&self, schedule: Schedule, engine: Option<Engine>, first: String) -> (Schedule, String) {
-        let (mut best, mut told) = (schedule, first);
+        let (mut best, mut reported) = (schedule, first);
         'again: loop {
             for k in 0..best.len() {
                 let shorter = best.without(k);
                 if let Some(why) = self.wrong(&shorter, engine) {
-                    (best, told) = (shorter, why);
+                    (best, reported) = (shorter, why);
                     continue 'again;
                 }
             }
-            return (best, told);
+            return (best, reported);
         }
     }
 
@@ -189,15 +189,15 @@ fn compared(range: std::ops::Range<u64>, source: fn(u64) -> Case) -> usize {
         if subject.wrong(&Schedule::new(), engine).is_some() {
             continue;
         }
-        let (schedule, told) = subject.shrunk(schedule, engine, first);
+        let (schedule, reported) = subject.shrunk(schedule, engine, first);
         let fails = |candidate: &Case| {
             ScheduledCase::of_case(seed, candidate)
                 .is_some_and(|s| s.wrong(&schedule, engine).is_some() && s.wrong(&Schedule::new(), engine).is_none())
         };
         let small = shrink(&case, &fails);
         let subject = ScheduledCase::of_case(seed, &small);
-        let told = subject.and_then(|subject| subject.wrong(&schedule, engine)).unwrap_or(told);
-        panic!("seed {seed}, {engine:?}, {schedule}\n{}\n{told}", small.text);
+        let reported = subject.and_then(|subject| subject.wrong(&schedule, engine)).unwrap_or(reported);
+        panic!("seed {seed}, {engine:?}, {schedule}\n{}\n{reported}", small.text);
     }
     commands
 }
@@ -230,8 +230,8 @@ fn every_program_of_the_zoo() {
                 match subject.wrong(&schedule, engine) {
                     None => commands += schedule.len(),
                     Some(first) => {
-                        let (schedule, told) = subject.shrunk(schedule, engine, first);
-                        failures.push(format!("{} seed {seed}, {engine:?}, {schedule}\n{told}", section.heading));
+                        let (schedule, reported) = subject.shrunk(schedule, engine, first);
+                        failures.push(format!("{} seed {seed}, {engine:?}, {schedule}\n{reported}", section.heading));
                         break;
                     }
                 }

@@ -61,9 +61,9 @@ fn shared(text: &str, tensors: &[&Tensor], strict: bool) -> usize {
         let here = lists.map_or(0, |k| k + 1);
         assert_eq!(*levels.get_or_insert(here), here, "on {threads} threads\n{text}");
     }
-    let told = tamis::explain(&program, &signature, &options).unwrap().productions();
-    let told = told.iter().any(|line| line.contains("shares its coordinates"));
-    assert_eq!(told, levels.unwrap() > 0, "what is told is what is done\n{text}");
+    let reported = tamis::explain(&program, &signature, &options).unwrap().productions();
+    let reported = reported.iter().any(|line| line.contains("shares its coordinates"));
+    assert_eq!(reported, levels.unwrap() > 0, "the report agrees with the kernel\n{text}");
     levels.unwrap()
 }
 

@@ -44,7 +44,7 @@ fn call(program: &Program, tensors: &[&Tensor], threads: usize) -> CallReport {
     timed.unwrap_or_else(|d| panic!("{}", d.render(false)))
 }
 
-/// Whether all arrays are identical.
+/// True if all arrays are identical.
 fn identical(a: &Tensor, b: &Tensor) -> bool {
     let levels = |t: &Tensor| (0..t.levels().len()).map(|k| t.level_arrays(k).clone()).collect::<Vec<_>>();
     a.shape() == b.shape() && a.format() == b.format() && levels(a) == levels(b) && a.values() == b.values()
@@ -215,18 +215,21 @@ fn programs_that_cannot_be_partitioned() {
             "several sequential loops",
         ),
         ("def f(A):\n    s = scalar(3.0)\n    for i, j in _:\n        s += A[i,j]\n    return s\n", "starts at 3"),
-        ("def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s = A[i,j]\n    return s\n", "keeps the last value of `s`"),
+        (
+            "def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        s = A[i,j]\n    return s\n",
+            "keeps the last value of `s`",
+        ),
         ("def f(A):\n    B = tensor('csr')\n    for i, j in _:\n        B[j,i] = A[i,j]\n    return B\n", "outermost"),
     ] {
         let program = parse(text);
         let executable = tamis::compile(&program, &Signature::of(&[&a]), &CompileOptions::default()).unwrap();
         let several = with_threads_always(4, || executable.call_timed(&[&a])).unwrap();
         assert_eq!(several.chunks, 1);
-        let told = executable.on_one_thread().unwrap_or_else(|| panic!("nothing is said of\n{text}"));
+        let reported = executable.on_one_thread().unwrap_or_else(|| panic!("nothing is reported for\n{text}"));
         assert!(
-            told.0.iter().all(|d| d.code == Code::E1206) && told.render(false).contains(why),
+            reported.0.iter().all(|d| d.code == Code::E1206) && reported.render(false).contains(why),
             "{}",
-            told.render(false)
+            reported.render(false)
         );
     }
 }

@@ -13,7 +13,7 @@ const RESULTS: [&str; 4] = [
 ];
 
 /// The same tensor with reversed fibers in its last level.
-fn turned(tensor: Tensor) -> Tensor {
+fn reversed(tensor: Tensor) -> Tensor {
     if !tensor.format().levels().iter().any(|level| level.nonordered) {
         return tensor;
     }
@@ -30,7 +30,7 @@ fn turned(tensor: Tensor) -> Tensor {
 }
 
 fn sets(data: &[Data], formats: &[&str], dtype: DType) -> Vec<Vec<Tensor>> {
-    let tensor = |data: &Data, format: &str| data.tensor(format, dtype, Value::zero(dtype)).map(turned);
+    let tensor = |data: &Data, format: &str| data.tensor(format, dtype, Value::zero(dtype)).map(reversed);
     data.iter().filter_map(|data| formats.iter().map(|format| tensor(data, format)).collect()).collect()
 }
 

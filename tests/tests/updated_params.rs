@@ -64,15 +64,15 @@ fn every_format() {
                 }
                 let tensors = [tensor(&[6], vector), tensor(&[6, 6], matrix), Tensor::scalar(Value::F64(2.5))];
                 let refs: Vec<&Tensor> = tensors.iter().collect();
-                let told = |d: &tamis_ir::Diagnostics| format!("{text}{vector}; {matrix}\n{}", d.render(false));
+                let reported = |d: &tamis_ir::Diagnostics| format!("{text}{vector}; {matrix}\n{}", d.render(false));
                 let options = CompileOptions { check: true, ..CompileOptions::default() };
                 let executable = tamis::compile(&program, &Signature::of(&refs), &options)
-                    .unwrap_or_else(|d| panic!("{}", told(&d)));
+                    .unwrap_or_else(|d| panic!("{}", reported(&d)));
                 let wanted = oracle(&program, &tensors).unwrap();
                 let before: Vec<_> = tensors.iter().map(|t| t.to_dense().unwrap()).collect();
                 for threads in [1, 3] {
                     let results = with_threads_always(threads, || executable.call(&refs))
-                        .unwrap_or_else(|d| panic!("{}", told(&d)));
+                        .unwrap_or_else(|d| panic!("{}", reported(&d)));
                     for ((name, result), wanted) in results.iter().zip(&wanted) {
                         let got = result.to_dense().unwrap();
                         for (k, wanted) in wanted.iter().enumerate() {

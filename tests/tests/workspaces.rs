@@ -442,10 +442,10 @@ fn keys_of_every_width() {
     let _memory = shared();
     for (rank, bits) in [(2, 31), (2, 33), (2, 62), (3, 40), (3, 62), (4, 62), (5, 62)] {
         let letters = &["i", "j", "k", "l", "m"][..rank];
-        let turned: Vec<&str> = letters.iter().rev().copied().collect();
-        let (loops, turned) = (letters.join(", "), turned.join(","));
+        let reversed: Vec<&str> = letters.iter().rev().copied().collect();
+        let (loops, reversed) = (letters.join(", "), reversed.join(","));
         let text = format!(
-            "def f(A):\n    C = tensor('coo')\n    w = tensor('FORMAT')\n    for {loops} in _:\n        w[{turned}] += A[{loops}]\n    for {turned} in _:\n        C[{turned}] = w[{turned}]\n    return C\n"
+            "def f(A):\n    C = tensor('coo')\n    w = tensor('FORMAT')\n    for {loops} in _:\n        w[{reversed}] += A[{loops}]\n    for {reversed} in _:\n        C[{reversed}] = w[{reversed}]\n    return C\n"
         );
         let mut random = Random(bits);
         let mut entries: Vec<(Vec<u64>, i64)> = Vec::new();
@@ -508,8 +508,8 @@ fn wide_scatters_need_memory_in_proportion_to_products() {
     assert!(by_itself.contains("ism(coord)"), "{by_itself}");
     for variant in variants(&["1000", ""]) {
         let executable = compile(&with_workspace(&by_itself, &variant), &tensors);
-        // Coordinates, values and packed keys have up to 8 bytes each, keys with numbers 16, and arrays double as they grow;
-        // tables of half as many slots as they are large.
+        // Coordinates, values and packed keys have up to 8 bytes each, keys with numbers 16, and
+        // arrays double as they grow; tables of half as many slots as they are large.
         let before = tamis::cache::limit_arrays(32 * products);
         let references: Vec<&Tensor> = tensors.iter().collect();
         let result = executable.call_timed(&references);

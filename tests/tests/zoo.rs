@@ -51,15 +51,15 @@ fn wrong(section: &Section, inputs: &[(String, Tensor)], engine: Engine) -> Opti
     let expected =
         interp::run(&program, &operands, Options::default()).unwrap_or_else(|d| panic!("{}", d.render(false)));
     let formats: Vec<String> = inputs.iter().map(|(name, t)| format!("{name}: {}", t.format())).collect();
-    let told = |problem: String| Some(format!("{} with {}: {problem}", section.heading, formats.join(", ")));
+    let reported = |problem: String| Some(format!("{} with {}: {problem}", section.heading, formats.join(", ")));
     let (lowered, results) = match lowered::run(&program, &tensors, engine) {
         Ok(outcome) => outcome,
-        Err(problem) => return told(format!("{problem:?}")),
+        Err(problem) => return reported(format!("{problem:?}")),
     };
     for (grid, values) in expected.results.iter().zip(&results) {
         let wanted = grid.to_values().unwrap();
         if wanted.len() != values.len() || !wanted.iter().zip(values).all(|(a, b)| close(*a, *b)) {
-            return told(format!("wanted {wanted:?}\ngot {values:?}\n{}", lowered.kernel));
+            return reported(format!("wanted {wanted:?}\ngot {values:?}\n{}", lowered.kernel));
         }
     }
     (expected.results.len() != results.len()).then(|| format!("{}: results are missing", section.heading))

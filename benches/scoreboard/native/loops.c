@@ -95,7 +95,7 @@ void ttm(int64_t fibers, int64_t r, const int32_t *restrict pos, const int32_t *
         }
 }
 
-// Sparse results go into arrays with room for the most there could be.
+// Sparse results are written to arrays of the maximum capacity.
 int64_t add(int64_t rows, const int32_t *restrict ap, const int32_t *restrict ac, const double *restrict av,
             const int32_t *restrict bp, const int32_t *restrict bc, const double *restrict bv, int32_t *restrict cp,
             int32_t *restrict cc, double *restrict cv) {

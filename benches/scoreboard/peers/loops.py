@@ -91,7 +91,7 @@ class CLoops(Peer):
     def spgemm(self, a: sp.csr_array, b: sp.csr_array) -> Ways:
         products = int(np.diff(b.indptr)[a.indices].sum())
         if products > 400_000_000:
-            raise Unsupported("room for all products would take gigabytes")
+            raise Unsupported("memory for all products would take gigabytes")
         arrays = [a.indptr, a.indices, a.data, b.indptr, b.indices, b.data]
         return self._sparse("spgemm", products, (a.shape[0], b.shape[1]), a.shape[0], b.shape[1], *arrays)
 

@@ -118,8 +118,8 @@ fn zoo(rounds: Rounds) -> std::process::ExitCode {
 
 /// The overhead of a call, in seconds: a kernel with no work.
 fn overhead() -> Result<f64, String> {
-    let a = told(gallery::identity(1).and_then(|e| tensor(&e, "csr")))?;
-    let x = told(dense(&[1], DType::F64, "dense", 3))?;
+    let a = rendered(gallery::identity(1).and_then(|e| tensor(&e, "csr")))?;
+    let x = rendered(dense(&[1], DType::F64, "dense", 3))?;
     let mut compiled = ours(SPMV, &[a, x])?;
     let mut times = Vec::new();
     for _ in 0..10_000 {
@@ -207,16 +207,16 @@ impl Bench {
     }
 
     fn spmv(&self, entries: Result<tamis::tensor::Coordinates, Diagnostic>) -> Result<Times, String> {
-        let a = told(entries.and_then(|e| tensor(&e, "csr")))?;
-        let x = told(dense(&a.shape()[1..], DType::F64, "dense", 3))?;
+        let a = rendered(entries.and_then(|e| tensor(&e, "csr")))?;
+        let x = rendered(dense(&a.shape()[1..], DType::F64, "dense", 3))?;
         let (rows, vector) = (CsrArrays::of(&a)?, values::<f64>(&x)?);
         let mut y = vec![1.0; rows.pos.len() - 1];
         self.against(SPMV, &[a, x], &mut |y: &mut [f64]| self.baseline.spmv(&rows, &vector, y), &mut y, 1e-9)
     }
 
     fn spmm(&self, columns: u64) -> Result<Times, String> {
-        let a = told(random_rows(20_000, 20, 1).and_then(|e| tensor(&e, "csr")))?.cast(DType::F32);
-        let b = told(dense(&[20_000, columns], DType::F32, "dense", 3))?;
+        let a = rendered(random_rows(20_000, 20, 1).and_then(|e| tensor(&e, "csr")))?.cast(DType::F32);
+        let b = rendered(dense(&[20_000, columns], DType::F32, "dense", 3))?;
         let (rows, matrix) = (CsrArrays::of(&a)?, values::<f32>(&b)?);
         let columns = columns as usize;
         let mut c = vec![1.0; 20_000 * columns];
@@ -229,8 +229,8 @@ impl Bench {
         a: Result<tamis::tensor::Coordinates, Diagnostic>,
         b: Result<tamis::tensor::Coordinates, Diagnostic>,
     ) -> Result<Times, String> {
-        let a = told(a.and_then(|e| tensor(&e, "csr")))?;
-        let b = told(b.and_then(|e| tensor(&e, "csr")))?;
+        let a = rendered(a.and_then(|e| tensor(&e, "csr")))?;
+        let b = rendered(b.and_then(|e| tensor(&e, "csr")))?;
         let (left, right) = (CsrArrays::of(&a)?, CsrArrays::of(&b)?);
         let mut c = CsrOutput::with_capacity(left.pos.len() - 1, left.crd.len() + right.crd.len());
         self.against_rows(ADD, &[a, b], &mut |c| self.baseline.add(&left, &right, c), &mut c)
@@ -238,9 +238,9 @@ impl Bench {
 
     fn mttkrp(&self) -> Result<Times, String> {
         let rank = 32;
-        let b = told(gallery::random_nnz(&[1000, 2000, 3000], 2_000_000, 1).and_then(|e| tensor(&e, "csf")))?;
-        let c = told(dense(&[2000, rank], DType::F64, "dense", 3))?;
-        let d = told(dense(&[3000, rank], DType::F64, "dense", 4))?;
+        let b = rendered(gallery::random_nnz(&[1000, 2000, 3000], 2_000_000, 1).and_then(|e| tensor(&e, "csf")))?;
+        let c = rendered(dense(&[2000, rank], DType::F64, "dense", 3))?;
+        let d = rendered(dense(&[3000, rank], DType::F64, "dense", 4))?;
         let (fibers, left, right) = (CsfArrays::of(&b)?, values::<f64>(&c)?, values::<f64>(&d)?);
         let mut a = vec![1.0; 1000 * rank as usize];
         let mut theirs = |a: &mut [f64]| self.baseline.mttkrp(&fibers, rank as usize, &left, &right, a);
@@ -249,10 +249,10 @@ impl Bench {
 
     fn sddmm(&self) -> Result<Times, String> {
         let inner = 64;
-        let s = told(random_rows(20_000, 20, 1).and_then(|e| tensor(&e, "csr")))?;
-        let a = told(dense(&[20_000, inner], DType::F64, "dense", 3))?;
+        let s = rendered(random_rows(20_000, 20, 1).and_then(|e| tensor(&e, "csr")))?;
+        let a = rendered(dense(&[20_000, inner], DType::F64, "dense", 3))?;
         // In column-major order, so that both operands of the inner product are contiguous.
-        let b = told(dense(&[inner, 20_000], DType::F64, "(i,j) -> (j,i): dense, dense", 4))?;
+        let b = rendered(dense(&[inner, 20_000], DType::F64, "(i,j) -> (j,i): dense, dense", 4))?;
         let (mask, left, right) = (CsrArrays::of(&s)?, values::<f64>(&a)?, values::<f64>(&b)?);
         let mut x = CsrOutput::with_capacity(20_000, mask.crd.len());
         let mut theirs = |x: &mut CsrOutput| {
@@ -264,8 +264,8 @@ impl Bench {
 
     fn spgemm(&self) -> Result<Times, String> {
         let n = 20_000;
-        let a = told(random_rows(n, 10, 1).and_then(|e| tensor(&e, "csr")))?;
-        let b = told(random_rows(n, 10, 2).and_then(|e| tensor(&e, "csr")))?;
+        let a = rendered(random_rows(n, 10, 1).and_then(|e| tensor(&e, "csr")))?;
+        let b = rendered(random_rows(n, 10, 2).and_then(|e| tensor(&e, "csr")))?;
         let (left, right) = (CsrArrays::<f64>::of(&a)?, CsrArrays::of(&b)?);
         let of_row = |j: &u32| right.pos[*j as usize + 1] as usize - right.pos[*j as usize] as usize;
         let mut c = CsrOutput::with_capacity(n as usize, left.crd.iter().map(of_row).sum());
@@ -278,6 +278,6 @@ fn wide<T: BaselineValue>(numbers: &[T]) -> Vec<f64> {
     numbers.iter().map(|x| x.wide()).collect()
 }
 
-fn told<T>(result: Result<T, Diagnostic>) -> Result<T, String> {
+fn rendered<T>(result: Result<T, Diagnostic>) -> Result<T, String> {
     result.map_err(|d| d.render(false))
 }

@@ -207,10 +207,10 @@ impl WorkspaceVariant {
 }
 
 fn measure(input: &Factors, workspaces: &[&str], rounds: usize) -> Result<(), String> {
-    let [a, b] = told(input.matrices())?;
+    let [a, b] = rendered(input.matrices())?;
     let products = products(&a, &b)?;
-    let by_columns = told(tamis::Format::parse("dcsc", 2).and_then(|format| a.convert(&format)))?;
-    let by_rows = told(tamis::Format::parse("dcsr", 2).and_then(|format| b.convert(&format)))?;
+    let by_columns = rendered(tamis::Format::parse("dcsc", 2).and_then(|format| a.convert(&format)))?;
+    let by_rows = rendered(tamis::Format::parse("dcsr", 2).and_then(|format| b.convert(&format)))?;
     let mut rows = WorkspaceVariant::new("by rows", ROWS, &[a, b])?;
     rows.program.call()?;
     let wanted = rows.program.results()?.into_iter().next().ok_or("there is no result")?;
@@ -228,11 +228,11 @@ fn measure(input: &Factors, workspaces: &[&str], rounds: usize) -> Result<(), St
         side.program.call()?;
         let result = side.program.results()?.into_iter().next().ok_or("there is no result")?;
         let same = result.level_arrays(1) == wanted.level_arrays(1);
-        let told = |d| format!("WRONG: {workspace}: {d}");
+        let wrong = |d| format!("WRONG: {workspace}: {d}");
         if !same {
-            return Err(told("entries at other places".into()));
+            return Err(wrong("entries at other places".into()));
         }
-        difference(&numbers(&result)?, &numbers(&wanted)?, 1e-9).map_err(told)?;
+        difference(&numbers(&result)?, &numbers(&wanted)?, 1e-9).map_err(wrong)?;
         sides.push(side);
     }
     let entries = wanted.nnz();
@@ -278,6 +278,6 @@ fn products(a: &Tensor, b: &Tensor) -> Result<u64, String> {
     Ok(columns.iter().map(|j| pos[*j as usize + 1] - pos[*j as usize]).sum())
 }
 
-fn told<T>(result: Result<T, Diagnostic>) -> Result<T, String> {
+fn rendered<T>(result: Result<T, Diagnostic>) -> Result<T, String> {
     result.map_err(|d| d.render(false))
 }

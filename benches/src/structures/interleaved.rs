@@ -72,7 +72,7 @@ impl TimedVariant {
     }
 }
 
-/// Whether the first results of all variants are equal up to rounding, in whatever formats.
+/// Checks that the first results of all variants are equal up to rounding, in whatever formats.
 pub fn agree(sides: &mut [TimedVariant]) -> Result<(), String> {
     let Some((first, rest)) = sides.split_first_mut() else { return Ok(()) };
     let wanted = first.result()?;
@@ -115,7 +115,7 @@ fn rough(dtype: DType) -> f64 {
     if dtype == DType::F32 { 1e-4 } else { 1e-9 }
 }
 
-/// Whether two values are equal up to rounding.
+/// True if two values are equal up to rounding.
 pub fn close(a: Value, b: Value) -> bool {
     near(a.as_c128().re, b.as_c128().re, rough(a.dtype()))
 }

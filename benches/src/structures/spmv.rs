@@ -22,7 +22,7 @@ enum StorageVariant {
 struct Study {
     structure: &'static str,
     matrix: &'static str,
-    /// Whether only the pattern matters, with all values 1.
+    /// True if only the pattern matters, with all values 1.
     ones: bool,
     /// The reference variant.
     reference: &'static str,

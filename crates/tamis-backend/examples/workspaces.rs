@@ -6,7 +6,7 @@
 //! the best of a few runs. Entries are appended as in compiled code where the policy allows it.
 
 use tamis_backend::RawBuffer;
-use tamis_backend::runtime::workspace::{MergeOp, Workspace, WorkspaceSpec};
+use tamis_backend::runtime::workspace::{MergeOp, RuntimeWorkspace, WorkspaceSpec};
 use tamis_ir::algebra::Op;
 use tamis_ir::{DType, Value};
 
@@ -31,11 +31,17 @@ impl BenchRng {
 
 /// Inserts `len` random entries of a matrix with `1 << bits` rows and columns. Returns the seconds
 /// of inserting and of finalizing, and the number of distinct entries.
-fn run(workspace: &mut Workspace, buffers: *mut RawBuffer, appends: bool, bits: u32, len: usize) -> (f64, f64, u64) {
+fn run(
+    workspace: &mut RuntimeWorkspace,
+    buffers: *mut RawBuffer,
+    appends: bool,
+    bits: u32,
+    len: usize,
+) -> (f64, f64, u64) {
     let (size, mut rng) = (1u64 << bits, BenchRng(88172645463325252));
     let start = seconds();
     workspace.reset([size, size].into_iter()).unwrap();
-    let raw: *mut Workspace = workspace;
+    let raw: *mut RuntimeWorkspace = workspace;
     let fields = raw.cast::<u64>();
     for _ in 0..len {
         let x = rng.next();
@@ -94,7 +100,8 @@ fn main() {
                 let mut buffers = [RawBuffer::empty(); 3];
                 // SAFETY: the descriptors are empty, and outlive the workspace. (What they own at
                 // the end leaks.)
-                let mut workspace = unsafe { Workspace::new(&description, buffers.as_mut_ptr(), &[0, 1, 2]) }.unwrap();
+                let mut workspace =
+                    unsafe { RuntimeWorkspace::new(&description, buffers.as_mut_ptr(), &[0, 1, 2]) }.unwrap();
                 let (mut best, mut insert, mut finalize, mut count) = (f64::MAX, 0.0, 0.0, 0);
                 let runs = if len > 10_000_000 { 1 } else { (2_000_000 / len).clamp(3, 1000) };
                 for _ in 0..runs {

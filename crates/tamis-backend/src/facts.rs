@@ -1,12 +1,12 @@
 //! Kernel analysis shared by the LLVM and C backends: buffer uses, index arithmetic, messages.
 //!
-//! [`Facts::new`] verifies a kernel and visits every statement once. It rejects kernels that are
-//! nested too deeply for recursive code generation. It does not change the kernel.
+//! [`KernelFacts::new`] verifies a kernel and visits every statement once. It rejects kernels that
+//! are nested too deeply for recursive code generation. It does not change the kernel.
 
 use crate::failure::bug;
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Block, Buffer, BufferId, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId, Workspace};
+use tamis_ir::kernel::{Block, BufferId, BufferInfo, Elem, Expr, ExprId, Kernel, Role, Stmt, VarId, Workspace};
 use tamis_ir::{DType, Diagnostic, Kind, Value};
 
 /// Maximum nesting depth of expressions and blocks. Code generation is recursive, so deeper kernels
@@ -20,18 +20,18 @@ const MAX_TILE_BYTES: usize = 16 << 10;
 const MAX_STACK_BYTES: usize = 128 << 10;
 
 /// Facts about a verified kernel.
-pub(crate) struct Facts {
-    /// Whether a buffer grows, by buffer id.
+pub(crate) struct KernelFacts {
+    /// True if a buffer grows, by buffer id.
     pub(crate) grows: Vec<bool>,
-    /// Whether a buffer is used at all, by buffer id.
+    /// True if a buffer is used at all, by buffer id.
     pub(crate) used: Vec<bool>,
-    /// Whether elements of a buffer are accessed (a buffer may only grow), by buffer id.
+    /// True if elements of a buffer are accessed (a buffer may only grow), by buffer id.
     pub(crate) accessed: Vec<bool>,
-    /// Whether elements of a buffer are loaded, by buffer id.
+    /// True if elements of a buffer are loaded, by buffer id.
     pub(crate) loaded: Vec<bool>,
-    /// Whether a variable is read, by variable id.
+    /// True if a variable is read, by variable id.
     pub(crate) read: Vec<bool>,
-    /// Whether an `i64` expression is arithmetic on positions, coordinates and sizes, by expression
+    /// True if an `i64` expression is arithmetic on positions, coordinates and sizes, by expression
     /// id.
     index_arithmetic: Vec<bool>,
     /// The workspaces in order of first use.
@@ -49,11 +49,11 @@ struct StmtExprs {
     roots: Vec<ExprId>,
 }
 
-impl Facts {
+impl KernelFacts {
     /// Verifies a kernel and visits every statement once.
-    pub(crate) fn new(kernel: &Kernel) -> Result<Facts, Diagnostic> {
+    pub(crate) fn new(kernel: &Kernel) -> Result<KernelFacts, Diagnostic> {
         kernel.verify().map_err(bug)?;
-        let mut facts = Facts {
+        let mut facts = KernelFacts {
             grows: vec![false; kernel.buffers.len()],
             used: vec![false; kernel.buffers.len()],
             accessed: vec![false; kernel.buffers.len()],
@@ -171,7 +171,7 @@ impl Facts {
         self.accessed[buffer.index()] = true;
     }
 
-    /// Whether an expression is arithmetic on positions, coordinates and sizes, which cannot
+    /// True if an expression is arithmetic on positions, coordinates and sizes, which cannot
     /// overflow.
     pub(crate) fn is_index(&self, id: ExprId) -> bool {
         self.index_arithmetic[id.index()]
@@ -182,9 +182,9 @@ impl Facts {
         self.message_ids.get(message).copied().unwrap_or(0)
     }
 
-    /// Whether a buffer is a tile on the stack: it fits there together with the tiles before it.
+    /// True if a buffer is a tile on the stack: it fits there together with the tiles before it.
     pub(crate) fn on_stack(kernel: &Kernel, buffer: BufferId) -> bool {
-        let bytes = |buffer: &Buffer| match buffer.role {
+        let bytes = |buffer: &BufferInfo| match buffer.role {
             Role::Tile(size) => (size as usize).saturating_mul(buffer.elem.size()),
             _ => 0,
         };

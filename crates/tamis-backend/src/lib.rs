@@ -39,4 +39,4 @@ pub mod runtime;
 
 pub use failure::{KernelFailure, RawFailure};
 pub use llvm::{CodegenOptions, CompiledKernel};
-pub use runtime::{RawBuffer, Storage};
+pub use runtime::{RawBuffer, RawStorage};

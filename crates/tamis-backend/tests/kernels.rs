@@ -3,7 +3,7 @@
 use crate::common::native::{NativeKernel, run_c};
 use crate::common::{floats, run_llvm, same, spmm, spmv};
 use tamis_backend::runtime::run_on_arrays;
-use tamis_backend::{CodegenOptions, KernelFailure, RawBuffer, Storage, c, llvm};
+use tamis_backend::{CodegenOptions, KernelFailure, RawBuffer, RawStorage, c, llvm};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Array, Builder, Elem, Kernel, Memory, Role, Stmt, run};
@@ -159,8 +159,8 @@ fn outputs_grow() {
 #[test]
 fn outputs_convert_to_vectors_without_a_copy() {
     let compiled = llvm::compile(&append(), &options()).unwrap();
-    let mut y = Storage::from_vec::<f64>(vec![5.0]);
-    let mut crd = Storage::new(Elem::Index(Width::U16));
+    let mut y = RawStorage::from_vec::<f64>(vec![5.0]);
+    let mut crd = RawStorage::new(Elem::Index(Width::U16));
     let mut buffers = [y.raw(), crd.raw()];
     // SAFETY: the descriptors are of the kernel's types, and are written back.
     unsafe {

@@ -26,7 +26,7 @@ struct WorkspaceCase {
     pipelined: bool,
     /// The number of rounds; the workspace is reset in each.
     turns: i64,
-    /// Whether all entries are inserted again after finalizing.
+    /// True if all entries are inserted again after finalizing.
     again: bool,
 }
 

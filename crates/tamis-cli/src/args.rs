@@ -20,12 +20,12 @@ pub struct Cli {
     pub threads: Option<u16>,
     /// The command.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// The command.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Run a loop program or index notation on tensors
     Run(RunArgs),
     /// Explain an error code, or show the stages of compiling a program
@@ -53,18 +53,18 @@ pub enum Command {
     },
 }
 
-impl Command {
+impl CliCommand {
     pub(crate) fn wants_json(&self) -> bool {
         match self {
-            Command::Run(args) => args.json,
-            Command::Explain(args) => args.json,
-            Command::Info(args) => args.json,
-            Command::Advise(args) => args.json,
-            Command::Search(args) => args.json,
-            Command::Calibrate(args) => args.json,
-            Command::Convert(args) => args.json,
-            Command::Gallery { json } => *json,
-            Command::Completions { .. } => false,
+            CliCommand::Run(args) => args.json,
+            CliCommand::Explain(args) => args.json,
+            CliCommand::Info(args) => args.json,
+            CliCommand::Advise(args) => args.json,
+            CliCommand::Search(args) => args.json,
+            CliCommand::Calibrate(args) => args.json,
+            CliCommand::Convert(args) => args.json,
+            CliCommand::Gallery { json } => *json,
+            CliCommand::Completions { .. } => false,
         }
     }
 }
@@ -419,7 +419,7 @@ impl From<Duplicates> for Combine {
     }
 }
 
-/// Whether `--json` is among arguments that could not be parsed.
+/// True if `--json` is among arguments that could not be parsed.
 pub(crate) fn requests_json(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).take_while(|argument| *argument != "--").any(|argument| argument == "--json")
 }
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(check_limit("500"), Ok(500));
         assert!(check_limit("-1").is_err() && check_limit("1e9").is_err() && check_limit("").is_err());
         let cli = Cli::try_parse_from(["tamis", "run", "p.py", "--check"]).unwrap();
-        let Command::Run(args) = cli.command else { panic!("not a run") };
+        let CliCommand::Run(args) = cli.command else { panic!("not a run") };
         assert_eq!(args.check_limit, tamis::check::CHECK_LIMIT, "the default is the library's");
     }
 

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use tamis_ir::{Code, Diagnostic};
 use tamis_tensor::Tensor;
-use tamis_tensor::io::{FileKind, Symmetry, WriteOptions, Written, write_as, write_to};
+use tamis_tensor::io::{FileKind, Symmetry, WriteOptions, WriteReport, write_as, write_to};
 
 /// Reads or generates a tensor, converts it if a format is given, and writes it.
 pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> CommandResult {
@@ -52,7 +52,7 @@ pub(crate) fn convert(args: &ConvertArgs, shell: &mut Shell) -> CommandResult {
 }
 
 /// Warns if the file will be read back with another shape.
-pub(crate) fn warn_of_shape(target: &str, tensor: &Tensor, written: &Written, shell: &Shell) {
+pub(crate) fn warn_of_shape(target: &str, tensor: &Tensor, written: &WriteReport, shell: &Shell) {
     let Some(read) = &written.reads_back_as else { return };
     let show = |shape: &[u64]| shape.iter().map(u64::to_string).collect::<Vec<_>>().join(" x ");
     let message = format!("the shape {} will read back as {}", show(tensor.shape()), show(read));
@@ -63,7 +63,7 @@ pub(crate) fn warn_of_shape(target: &str, tensor: &Tensor, written: &Written, sh
     shell.warn(&[d]);
 }
 
-/// Whether the output is `-` or `/dev/stdout`.
+/// True if the output is `-` or `/dev/stdout`.
 fn to_standard_output(args: &ConvertArgs) -> bool {
     args.output == Path::new("-") || args.output == Path::new("/dev/stdout")
 }
@@ -133,7 +133,7 @@ pub(crate) fn write_out(
     out: &mut dyn Write,
     tensor: &Tensor,
     options: &WriteOptions,
-) -> Result<Written, CommandError> {
+) -> Result<WriteReport, CommandError> {
     let mut watched = PipeWriter { out, closed: false };
     match write_to(kind, &mut watched, tensor, options) {
         Err(_) if watched.closed => Err(CommandError::ClosedPipe),

@@ -19,11 +19,11 @@ use tamis_tensor::Tensor;
 use tamis_tensor::io::{FileKind, WriteOptions, write};
 
 /// The phases of a run with their times.
-type Times = Vec<(&'static str, Duration)>;
+type StageTimes = Vec<(&'static str, Duration)>;
 
 /// Runs a program or index notation, shows its results, and writes those that have a target.
 pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> CommandResult {
-    let mut times = Times::new();
+    let mut times = StageTimes::new();
     let start = Instant::now();
     let parsed = ParsedProgram::parse(request)?;
     times.push(("parse", start.elapsed()));
@@ -97,7 +97,7 @@ impl ParsedProgram {
         &self,
         tensors: &[&Tensor],
         request: &RunRequest,
-        times: &mut Times,
+        times: &mut StageTimes,
     ) -> Result<CompiledProgram, CommandError> {
         let start = Instant::now();
         let options = CompileOptions {

@@ -28,7 +28,7 @@ pub(crate) fn explain(args: &ExplainArgs, shell: &mut Shell) -> CommandResult {
     }
 }
 
-/// Whether any option applies to programs only.
+/// True if any option applies to programs only.
 fn has_program_options(args: &ExplainArgs) -> bool {
     let ExplainArgs { subject: _, json: _, inputs, order, keep, operators, formats, dtypes, emit, schedule, .. } = args;
     let texts =
@@ -43,7 +43,7 @@ fn options_of_code(code: &str) -> CommandError {
     ])
 }
 
-/// Whether a text is a letter followed by digits, which no program is.
+/// True if a text is a letter followed by digits, which no program is.
 fn looks_like_code(text: &str) -> bool {
     let mut characters = text.chars();
     let letter = characters.next().is_some_and(|c| c.is_ascii_alphanumeric());

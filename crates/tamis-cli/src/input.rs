@@ -32,7 +32,7 @@ pub enum InputSpec {
         shape: Option<Vec<u64>>,
     },
     /// Any other generator.
-    Gallery(gallery::Call),
+    Gallery(gallery::GeneratorCall),
     /// A number, for a scalar parameter.
     Number(Value),
 }

@@ -27,7 +27,7 @@ mod source;
 mod stages;
 mod times;
 
-pub use args::{AdviseArgs, Cli, Command, ConvertArgs, Duplicates, ExplainArgs, InfoArgs, RunArgs};
+pub use args::{AdviseArgs, Cli, CliCommand, ConvertArgs, Duplicates, ExplainArgs, InfoArgs, RunArgs};
 pub use request::{OutputTarget, ProgramText, RunRequest};
 pub use shell::{CommandError, CommandResult, Shell};
 
@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
         }
     };
     let mut shell = Shell::new(cli.color, cli.command.wants_json());
-    let outcome = match (cli.threads, tamis_tensor::threads::threads_said()) {
+    let outcome = match (cli.threads, tamis_tensor::threads::threads_from_environment()) {
         (None, Err(d)) => Err(CommandError::usage(vec![d])),
         (threads, _) => {
             tamis_tensor::set_threads(threads.map(usize::from));
@@ -64,16 +64,16 @@ pub fn main() -> ExitCode {
     shell.finish(outcome)
 }
 
-fn dispatch(command: &Command, shell: &mut Shell) -> CommandResult {
+fn dispatch(command: &CliCommand, shell: &mut Shell) -> CommandResult {
     match command {
-        Command::Run(args) => execute::run(&RunRequest::parse(args)?, shell),
-        Command::Explain(args) => explain::explain(args, shell),
-        Command::Info(args) => info::info(args, shell),
-        Command::Advise(args) => advise::advise(args, shell),
-        Command::Search(args) => search::run(args, shell),
-        Command::Calibrate(args) => calibrate::run(args, shell),
-        Command::Convert(args) => convert::convert(args, shell),
-        Command::Gallery { json } => explain::gallery(*json, shell),
-        Command::Completions { shell: kind } => explain::completions(*kind, shell),
+        CliCommand::Run(args) => execute::run(&RunRequest::parse(args)?, shell),
+        CliCommand::Explain(args) => explain::explain(args, shell),
+        CliCommand::Info(args) => info::info(args, shell),
+        CliCommand::Advise(args) => advise::advise(args, shell),
+        CliCommand::Search(args) => search::run(args, shell),
+        CliCommand::Calibrate(args) => calibrate::run(args, shell),
+        CliCommand::Convert(args) => convert::convert(args, shell),
+        CliCommand::Gallery { json } => explain::gallery(*json, shell),
+        CliCommand::Completions { shell: kind } => explain::completions(*kind, shell),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum TensorOrigin {
 /// A parsed argument: a generator if it has the form of a call, else a file.
 pub(crate) enum InputArgument {
     File,
-    Call(gallery::Call),
+    Call(gallery::GeneratorCall),
 }
 
 /// Parses an argument. A malformed call is an error of the command line.
@@ -43,9 +43,9 @@ pub(crate) fn parse_argument(argument: &OsStr) -> std::result::Result<InputArgum
     }
 }
 
-/// How to load a tensor.
+/// The options of loading a tensor.
 pub(crate) struct LoadOptions<'a> {
-    /// How to combine duplicate coordinates.
+    /// The reduction of duplicate coordinates.
     pub(crate) duplicates: Combine,
     /// The format to convert to.
     pub(crate) format: Option<&'a FormatSpec>,

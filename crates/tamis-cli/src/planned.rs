@@ -10,15 +10,15 @@ use tamis::DType;
 use tamis::compile::{CompileOptions, Signature};
 use tamis::explain::Explanation;
 use tamis::format::FormatSpec;
-use tamis::notation::Operand;
-use tamis::notation::{Pins, Plan};
+use tamis::notation::OperandStatistics;
+use tamis::notation::{NotationPlan, Pins};
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Diagnostic, Source};
 use tamis_tensor::Tensor;
 
 /// Index notation with its schedule.
 pub(crate) struct PlannedNotation {
-    pub(crate) plan: Plan,
+    pub(crate) plan: NotationPlan,
     signature: Signature,
     /// The operands, if the command line has any.
     operands: Option<Operands>,
@@ -89,7 +89,7 @@ impl PlannedNotation {
             formats.iter().filter(|(name, _)| !notation.results().contains(&name.as_str())).cloned().collect();
         crate::stages::check_names(&plain, &of_params, typed)?;
         let signature = Signature::assumed(&plain, &known, &dtypes)?;
-        let operands: Vec<Operand> = signature.operands(tamis::calibrate::costs()?.density);
+        let operands: Vec<OperandStatistics> = signature.operands(tamis::calibrate::costs()?.density);
         let plan = tamis::notation::plan_for(&notation, signature.types(), &operands, &pins)?;
         let mut given: Vec<(&str, FormatSpec)> = known.clone();
         given.extend(plan.conversions.iter().map(|c| (c.name.as_str(), FormatSpec::from(c.format.clone()))));

@@ -72,7 +72,7 @@ pub struct RunRequest {
     pub shapes: Named<Vec<u64>>,
     /// The targets of results.
     pub outputs: Named<OutputTarget>,
-    /// How to combine duplicate coordinates of files.
+    /// The reduction of duplicate coordinates of files.
     pub duplicates: Combine,
     /// Write a header with the shape to results that are `.tns`.
     pub header: bool,
@@ -86,7 +86,7 @@ pub struct RunRequest {
     pub interpret: bool,
     /// Check every access, and compare with the reference interpreter.
     pub check: bool,
-    /// How many points of loops the interpreter may visit.
+    /// The maximum number of loop iterations of the interpreter.
     pub check_limit: u64,
     /// Show how long each pass of the compiler took.
     pub time_passes: bool,
@@ -94,7 +94,7 @@ pub struct RunRequest {
     pub schedule: Schedule,
     /// The order of loops for index notation.
     pub order: Vec<String>,
-    /// Whether operands of index notation keep their formats.
+    /// True if operands of index notation keep their formats.
     pub keep: bool,
 }
 
@@ -214,12 +214,12 @@ fn normalised(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
+    use crate::args::{Cli, CliCommand};
     use clap::Parser;
 
     fn request(line: &[&str]) -> Result<RunRequest, CommandError> {
         match Cli::try_parse_from(["tamis", "run"].iter().chain(line)).map(|cli| cli.command) {
-            Ok(Command::Run(args)) => RunRequest::parse(&args),
+            Ok(CliCommand::Run(args)) => RunRequest::parse(&args),
             other => panic!("{other:?}"),
         }
     }

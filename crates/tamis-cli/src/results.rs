@@ -22,7 +22,7 @@ pub(crate) struct RunReport<'a> {
     pub(crate) times: &'a [(&'static str, Duration)],
     /// Statistics of each workspace.
     pub(crate) workspaces: &'a [(String, WorkspaceReport)],
-    /// How the program was compiled.
+    /// The report of compilation.
     pub(crate) build: &'a Build,
 }
 

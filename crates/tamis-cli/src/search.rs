@@ -139,7 +139,7 @@ fn table(names: &[&str], found: &SearchReport, top: usize) -> String {
     out
 }
 
-/// How much slower than the best each state is: rows are formats, columns are orders.
+/// The slowdown of each state relative to the best one: rows are formats, columns are orders.
 fn map(names: &[&str], found: &SearchReport, unicode: bool) -> String {
     let (mut rows, mut columns): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     // The map is of formats and orders: what was tried beyond those is in the table.

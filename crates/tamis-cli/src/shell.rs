@@ -80,9 +80,9 @@ pub(crate) fn clap_diagnostic(error: &clap::Error) -> Diagnostic {
 pub struct Shell {
     /// Standard output.
     pub out: Box<dyn Write>,
-    /// Whether standard output may have ANSI colours.
+    /// True if standard output may have ANSI colours.
     pub colour: bool,
-    /// Whether the locale can show characters beyond ASCII.
+    /// True if the locale can show characters beyond ASCII.
     pub unicode: bool,
     colour_errors: bool,
     json: bool,
@@ -143,7 +143,7 @@ fn colour(choice: ColorChoice, terminal: bool) -> bool {
     }
 }
 
-/// Whether the locale is UTF-8. The first of the variables that is set decides, as in POSIX.
+/// True if the locale is UTF-8. The first of the variables that is set decides, as in POSIX.
 fn locale_is_utf8(variable: impl Fn(&str) -> Option<String>) -> bool {
     let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|v| !v.is_empty()));
     set.is_some_and(|locale| {

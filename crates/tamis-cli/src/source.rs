@@ -15,7 +15,7 @@ use tamis_ir::algebra::Op;
 use tamis_ir::text::lexer::MAX_TEXT;
 use tamis_ir::{Code, Diagnostic, Source};
 
-/// Whether a text is index notation. Python files hold loop programs.
+/// True if a text is index notation. Python files hold loop programs.
 pub(crate) fn is_notation(program: &ProgramText, source: &Source) -> bool {
     let python = matches!(program, ProgramText::File(path) if path.extension().is_some_and(|kind| kind == "py"));
     !python && Notation::looks_like(&source.text)

@@ -61,7 +61,7 @@ fn stages(build: &Build) -> [(&'static str, Duration); 5] {
     ]
 }
 
-/// Where machine code came from, in words.
+/// The origin of machine code, in words.
 fn origin(found: CacheHit) -> &'static str {
     match found {
         CacheHit::InMemory => "machine code was in the cache, in memory",
@@ -122,14 +122,14 @@ fn milliseconds(time: Duration) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tamis::compile::Pass;
+    use tamis::compile::PassReport;
 
     #[test]
     fn tables() {
         let time = Duration::from_micros(1500);
         assert_eq!(steps(&[("read", time), ("interpret", time)]), "     read      1.500 ms\ninterpret      1.500 ms\n");
         let build = Build {
-            passes: vec![Pass { name: "lower", time, statements: Some(12) }],
+            passes: vec![PassReport { name: "lower", time, statements: Some(12) }],
             obtain: time,
             found: Some(CacheHit::OnDisk),
             ..Build::default()
@@ -142,7 +142,7 @@ machine code was in the cache, on disk
 ";
         assert_eq!(passes(&build), expected);
         assert_eq!(passes_as_json(&build)["cache"], "disk");
-        let interpreted = Build { interpreted: Some("it was asked for".into()), ..Build::default() };
-        assert!(passes(&interpreted).ends_with("not compiled: it was asked for\n"));
+        let interpreted = Build { interpreted: Some("it was requested".into()), ..Build::default() };
+        assert!(passes(&interpreted).ends_with("not compiled: it was requested\n"));
     }
 }

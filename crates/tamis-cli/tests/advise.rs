@@ -61,7 +61,7 @@ fn measured() {
     assert!(lower["prepare"].as_str().is_some_and(|p| p.contains("j <= i")));
 }
 
-/// What is printed can be run.
+/// Printed commands can be run.
 #[test]
 fn the_commands_work() {
     let folder = folder();

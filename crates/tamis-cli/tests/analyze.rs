@@ -87,7 +87,7 @@ fn runs_are_analysed() {
             "--parts",
         ],
         &["explain", "gustavson.py", "A=laplacian(9)", "B=laplacian(9)", "-f", "A=csr", "-f", "B=csr", "--analyze"],
-        // What is wrong.
+        // Mistakes.
         &["explain", "y[i] = A[i,j] * x[j]", "--analyze"],
         &["explain", "spmv.py", "--analyze"],
         &["explain", "spmv.py", "A=v1.mtx", "--analyze"],

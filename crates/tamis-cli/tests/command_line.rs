@@ -141,7 +141,7 @@ fn completions_for_every_shell() {
 }
 
 #[test]
-fn colour_is_used_when_asked_for() {
+fn colour_is_used_on_request() {
     let coloured = |arguments: &[&str]| tamis(arguments).output().unwrap().stderr.contains(&0x1b);
     assert!(coloured(&["info", "laplacien(3)", "--color", "always"]));
     assert!(!coloured(&["info", "laplacien(3)"]), "not on a pipe");
@@ -151,7 +151,7 @@ fn colour_is_used_when_asked_for() {
     assert!(output.stderr.contains(&0x1b), "the option is stronger than the environment");
 }
 
-/// Output that nobody reads ends quietly, however much of it there is.
+/// Output into a closed pipe ends quietly, for any amount of output.
 #[test]
 fn a_closed_pipe_is_quiet() {
     let mut child = tamis(&["completions", "bash"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -202,7 +202,7 @@ fn names_that_are_not_text() {
 
 /// Machines that ask for JSON get JSON, whatever is wrong.
 #[test]
-fn wrong_arguments_are_json_if_asked_for() {
+fn wrong_arguments_are_json_on_request() {
     let lines: [&[&str]; 6] = [
         &["info", "--json"],
         &["info", "v1.mtx", "--json", "--no-such-option"],
@@ -230,7 +230,7 @@ fn wrong_arguments_are_json_if_asked_for() {
     assert!(output.stdout.is_empty() && output.stderr.starts_with(b"error:"));
 }
 
-/// What is said of tensors that are not there, or that say it themselves, is not ignored.
+/// Options for tensors that do not exist, or that contradict the tensor, are not ignored.
 #[test]
 fn options_without_effect_are_refused() {
     let product = "y[i] = A[i,j] * x[j]";

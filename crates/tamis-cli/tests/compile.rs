@@ -18,7 +18,7 @@ fn program(folder: &Path) {
     std::fs::write(folder.join("spmv.py"), SPMV).unwrap();
 }
 
-/// What a line prints to standard output.
+/// The standard output of a command line.
 fn output(line: &[&str], folder: &Path) -> String {
     let output = tamis(line).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{line:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -198,11 +198,11 @@ fn examples_are_explained() {
         let header = text.lines().find(|line| line.starts_with("def ")).unwrap();
         let params = header.split_once('(').unwrap().1.trim_end_matches("):");
         let mut line = vec!["explain", path.to_str().unwrap(), "--emit", "c,kernel"];
-        for said in command.split("-f ").skip(1) {
+        for option in command.split("-f ").skip(1) {
             // Quoted where there are spaces.
-            let format = match said.strip_prefix('"') {
+            let format = match option.strip_prefix('"') {
                 Some(quoted) => quoted.split('"').next().unwrap(),
-                None => said.split(' ').next().unwrap(),
+                None => option.split(' ').next().unwrap(),
             };
             if params.split(", ").any(|param| format.starts_with(&format!("{param}="))) {
                 line.extend(["-f", format]);

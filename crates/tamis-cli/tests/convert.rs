@@ -84,7 +84,7 @@ fn errors_leave_no_file() {
         let name = entry.unwrap().file_name();
         assert!(!name.to_string_lossy().starts_with("out"), "{name:?}");
     }
-    // What the operating system says about a folder that is missing is not ours to fix.
+    // The operating system's message about a missing folder is not ours.
     let stable = lines.iter().chain(&usage).filter(|line| line[2] != "no/folder/out.mtx");
     let shown: Vec<String> = stable.map(|line| transcript(line, folder.path())).collect();
     insta::assert_snapshot!(shown.join("\n"));
@@ -142,7 +142,7 @@ fn unnamed_files_work(folder: &std::path::Path) -> bool {
     works
 }
 
-/// Whoever is killed in the middle of writing leaves the old file, and nothing else.
+/// A process that is killed while writing leaves the old file, and nothing else.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_writer_that_is_killed_leaves_nothing() {

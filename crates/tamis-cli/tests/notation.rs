@@ -16,7 +16,7 @@ fn notation_runs() {
         &["explain", "y[i] = A[i,j] * x[j]", "A=v1.mtx", "x=ones", "--emit", "program"],
         &["explain", "ij,j->i", "-f", "A=csr", "--emit", "program"],
         &["run", "s = 3 + 4"],
-        // What is wrong.
+        // Mistakes.
         &["run", "y[i] = A[i,j] * x[j]", "A=laplacian(2)", "x=ones", "-f", "A=csr", "--keep", "--order", "j,i"],
         &["run", "spmv.py", "A=v1.mtx", "x=ones", "--keep"],
         &["run", "y[i] = abs(A[i,j])", "A=v1.mtx"],
@@ -61,7 +61,7 @@ fn operators_come_from_files() {
         &["run", "B[i,j] = along(A[i,j], 1)", "A=v1.mtx", "-f", "A=csr", "--ops=nearer.py", "--ops=along.py"],
         &["explain", "y[i] = nearer(x[i], 0.5)", "-f", "x=sparse", "--ops", "nearer.py", "--emit", "program"],
         &["explain", "step.py", "--ops", "nearer.py", "--ops", "along.py"],
-        // What is wrong.
+        // Mistakes.
         &["run", "step.py", "A=v1.mtx", "d=ones", "--ops", "nearer.py"],
         &["run", "step.py", "A=v1.mtx", "d=ones", "--ops", "along.py", "--ops", "nearer.py"],
         &["run", "B[i,j] = minus(A[i,j], A[i,j])", "A=v1.mtx", "--ops", "wrong.py"],
@@ -106,7 +106,7 @@ fn constants_are_fitted() {
     let run = |line: &[&str], costs: &std::path::Path| {
         tamis(line).current_dir(folder.path()).env("TAMIS_COSTS", costs).output().unwrap()
     };
-    // There is no such file yet, which is a mistake for whoever wants to use it.
+    // There is no such file yet, which is a mistake only if it is used.
     let explain = ["explain", "y[i] = A[i,j] * x[j]", "A=v1.mtx", "x=ones"];
     assert!(!run(&explain, &path).status.success());
     assert!(run(&["calibrate", "--save"], &path).status.success() && run(&explain, &path).status.success());
@@ -121,7 +121,7 @@ fn constants_are_fitted() {
     let saved = tamis::calibrate::Costs::parse(&std::fs::read_to_string(&template).unwrap()).unwrap();
     assert_eq!(found["constants"]["merge_step"]["after"].as_f64().unwrap(), saved.merge_step);
     assert!(run(&explain, &template).status.success());
-    // What cannot be used is said.
+    // Unusable input is reported.
     std::fs::write(&template, "list_step = fast\n").unwrap();
     let output = run(&explain, &template);
     assert!(String::from_utf8_lossy(&output.stderr).contains("E0906"));

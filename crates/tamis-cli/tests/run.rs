@@ -121,7 +121,7 @@ fn two_results_do_not_go_to_one_file() {
     assert!(!folder.path().join("same.tns").exists());
 }
 
-/// What the command prints when the program comes through a pipe.
+/// The output for a program that comes through a pipe.
 fn fed_with_the_program(line: &[&str], folder: &Path) -> String {
     let mut command = tamis(line);
     let mut child =
@@ -130,7 +130,7 @@ fn fed_with_the_program(line: &[&str], folder: &Path) -> String {
     String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
 }
 
-/// What is no program says so, and an endless device ends.
+/// Input without a program is reported, and an endless device ends.
 #[test]
 #[cfg(target_os = "linux")]
 fn devices_and_pipes_as_programs() {

@@ -1,4 +1,4 @@
-//! What optimising a kernel costs, pass by pass, for kernels of growing size.
+//! Benchmark of the optimiser, pass by pass, for kernels of growing size.
 //!
 //!     cargo run --release -p tamis-compiler --example optimise_speed
 
@@ -10,7 +10,8 @@ use tamis_ir::algebra::{Op, Value};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Builder, Elem, Kernel, Role, Stmt};
 
-/// So many merges of two sparse lists into a third, one after the other, each written as it is lowered.
+/// So many merges of two sparse lists into a third, one after the other, each written as it is
+/// lowered.
 fn merges(count: usize) -> Kernel {
     let mut b = Builder::new("merges");
     let index = Elem::Index(Width::U32);

@@ -1,6 +1,7 @@
 //! The passes of Tamis, from programs to kernels.
 //!
-//! Rooms, in the order a program walks through them: [`schedule`] (programs to programs, by command), [`lower`] (looplets to kernels, one loop at a time) and [`opt`] (kernels
+//! Modules, in the order of compilation: [`auto`] (notation to programs), [`schedule`] (programs to
+//! programs, by command), [`lower`] (looplets to kernels, one loop at a time) and [`opt`] (kernels
 //! to kernels). [`pipeline`] is the list of all passes.
 
 pub mod auto;

@@ -23,7 +23,7 @@ use tamis_ir::{Code, Diagnostic, Diagnostics, Format};
 
 /// The report of one pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pass {
+pub struct PassReport {
     /// Its name.
     pub name: &'static str,
     /// Its duration.
@@ -37,7 +37,7 @@ pub struct Pass {
 pub struct Options {
     /// Strict IEEE arithmetic: the fill does not annihilate NaN, and no sum is reassociated.
     pub strict: bool,
-    /// Whether the kernel is instrumented with counters, in one more buffer
+    /// True if the kernel is instrumented with counters, in one more buffer
     /// ([`Compilation::counting`]).
     pub count: bool,
     /// The kernel does a part of the outermost loop (`lower::outer_partition`). A program that cannot be cut
@@ -60,7 +60,7 @@ pub struct Compilation {
     /// The meaning of the counters and the kernel without them, if it is instrumented.
     pub counting: Option<Box<(Counting, Kernel)>>,
     /// The passes, in order.
-    pub passes: Vec<Pass>,
+    pub passes: Vec<PassReport>,
     /// Performance warnings.
     pub warnings: Vec<Diagnostic>,
 }
@@ -93,7 +93,7 @@ pub fn compile(
 ) -> Result<Compilation, Diagnostics> {
     let start = Instant::now();
     let checked = program.check(params)?;
-    let pass = Pass { name: "check", time: start.elapsed(), statements: None };
+    let pass = PassReport { name: "check", time: start.elapsed(), statements: None };
     let mut compilation = compile_checked(program, checked, params, layouts, options)?;
     compilation.passes.insert(0, pass);
     Ok(compilation)
@@ -126,9 +126,9 @@ pub fn compile_checked(
         None => (Arc::new(program.clone()), checked, Vec::new()),
     };
     let program = &program;
-    passes.push(Pass { name: "schedule", time: start.elapsed(), statements: None });
+    passes.push(PassReport { name: "schedule", time: start.elapsed(), statements: None });
     let mut timed = |name: &'static str, time: Duration, kernel: &Kernel| {
-        passes.push(Pass { name, time, statements: Some(kernel.size()) });
+        passes.push(PassReport { name, time, statements: Some(kernel.size()) });
     };
     let start = Instant::now();
     let mut lowered = match options {
@@ -245,7 +245,7 @@ pub struct Specialisation {
     small: Vec<bool>,
     /// Guarded subscripts that need no bounds check, because they are proven in bounds.
     inside: Vec<(TensorId, usize, ExprId)>,
-    /// Whether some size is so large that sums of sizes may overflow.
+    /// True if some size is so large that sums of sizes may overflow.
     huge: bool,
 }
 

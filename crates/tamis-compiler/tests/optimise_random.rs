@@ -31,7 +31,7 @@ fn same_value(a: Value, b: Value, strict: bool) -> bool {
     }
 }
 
-/// What differs in the outputs, if anything does.
+/// The first difference of the outputs, if there is one.
 fn difference(kernel: &Kernel, a: &Memory, b: &Memory, strict: bool) -> Option<String> {
     for (k, buffer) in kernel.buffers.iter().enumerate().filter(|(_, buffer)| buffer.role == Role::Output) {
         let (x, y) = (a.arrays[k].values(), b.arrays[k].values());
@@ -47,7 +47,8 @@ fn difference(kernel: &Kernel, a: &Memory, b: &Memory, strict: bool) -> Option<S
     None
 }
 
-/// Runs passes on a kernel and compares what it does before and after each; false if there is nothing to compare.
+/// Runs passes on a kernel and compares what it does before and after each; false if there is
+/// nothing to compare.
 fn check(seed: u64, passes: &[Pass], options: &Options) -> bool {
     let (kernel, memory) = random::kernel(seed, true);
     check_on(seed, kernel, memory, passes, options)
@@ -81,7 +82,7 @@ fn check_on(seed: u64, kernel: Kernel, memory: Memory, passes: &[Pass], options:
     true
 }
 
-/// What a kernel does, unless that takes too long.
+/// The outcome of a kernel, unless it takes too long.
 fn outcome(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<Result<Memory, Failure>, ()> {
     // Passes may add tiles.
     let mut memory = memory.clone();
@@ -118,7 +119,8 @@ fn passes_in_any_order() {
     }
 }
 
-/// Inputs that are too short for some of what a kernel could read: what it does not read, it must not read afterwards.
+/// Inputs that are too short for some of what a kernel could read: what it does not read, it must
+/// not read afterwards.
 #[test]
 fn nothing_is_read_that_was_not() {
     let mut random = random::KernelRng(2);
@@ -136,7 +138,8 @@ fn nothing_is_read_that_was_not() {
     assert!(compared > 2000, "{compared}");
 }
 
-/// Zeros of either sign are one number unless the meaning is strict, so only kernels of integers can be compared.
+/// Zeros of either sign are one number unless the meaning is strict, so only kernels of integers
+/// can be compared.
 #[test]
 fn integers_without_strictness() {
     let mut compared = 0;

@@ -1,4 +1,5 @@
-//! Kernels are reused for other sizes exactly when they are the same: programs whose specialisations agree have equal kernels.
+//! Kernels are reused for other sizes exactly when they are the same: programs whose
+//! specialisations agree have equal kernels.
 
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline::{self, Options, Specialisation};
@@ -14,7 +15,7 @@ fn empty(shape: &[u64], format: &str) -> Tensor {
     Tensor::from_coordinates(&entries, &format, Value::F64(0.0), Combine::Error).unwrap()
 }
 
-/// What the kernel depends on, and the kernel as text.
+/// The specialisation of the kernel, and the kernel as text.
 fn compiled(text: &str, tensors: &[Tensor]) -> (Specialisation, String) {
     let program = Program::parse(text).unwrap();
     let types: Vec<_> = tensors.iter().map(|tensor| interp::param_type(tensor)).collect();

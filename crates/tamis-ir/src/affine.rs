@@ -1,15 +1,15 @@
 //! Affine forms: `sum of coefficient * atom, plus a constant`, the normal form of subscripts.
 //!
-//! The resolver of programs and the reader of index notation put every subscript into this form once, before anything
-//! asks what it covers; dimension inference computes with it. Arithmetic is checked: a form that would overflow is none,
-//! and the expression stays as it was written.
+//! The resolver of programs and the reader of index notation put every subscript into this form
+//! once. Later passes see only this form; dimension inference computes with it. Arithmetic is
+//! checked: an expression whose form would overflow has no form, and stays as it was written.
 
 use crate::algebra::{DType, Op, Value, eval};
 
-/// Sums of more terms are left alone.
+/// Longer sums have no affine form.
 const MAX_TERMS: usize = 64;
 
-/// `sum of coefficient * atom, plus a constant`. Atoms are in the order in which they were added, each once.
+/// `sum of coefficient * atom, plus a constant`. Each atom occurs once, in insertion order.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Affine<A> {
     pub(crate) terms: Vec<(A, i64)>,
@@ -22,8 +22,8 @@ impl<A> Default for Affine<A> {
     }
 }
 
-/// An affine form as arithmetic: the parts of a sum, the first of which is not subtracted.
-pub(crate) enum Part<A> {
+/// A term of an affine form; the first term of a sum is not subtracted.
+pub(crate) enum AffineTerm<A> {
     /// A constant.
     Constant(i64),
     /// A multiple of an atom.
@@ -39,7 +39,7 @@ impl<A: Clone + PartialEq> Affine<A> {
         Affine { terms: vec![(atom, 1)], constant: 0 }
     }
 
-    /// An operator on affine forms, if the result is one and nothing overflows.
+    /// Applies an operator to affine forms; `None` if the result is not affine or overflows.
     pub(crate) fn apply(op: Op, operands: &[Affine<A>]) -> Option<Affine<A>> {
         match (op, operands) {
             (Op::Add, [a, b]) => a.clone().plus(b, 1),
@@ -69,29 +69,30 @@ impl<A: Clone + PartialEq> Affine<A> {
         (self.terms.len() <= MAX_TERMS).then_some(self)
     }
 
-    /// The terms as people write them, each with whether it is subtracted: `2*i - j + 3`, `5 - i`.
-    pub(crate) fn parts(&self) -> Vec<(bool, Part<A>)> {
-        let mut parts: Vec<(bool, Part<A>)> = Vec::new();
+    /// The terms in source order, each with a flag that says whether it is subtracted: `2*i - j +
+    /// 3`, `5 - i`.
+    pub(crate) fn parts(&self) -> Vec<(bool, AffineTerm<A>)> {
+        let mut parts: Vec<(bool, AffineTerm<A>)> = Vec::new();
         let first = self.terms.iter().position(|(_, c)| *c > 0);
         if let Some(first) = first {
             let (atom, coefficient) = &self.terms[first];
-            parts.push((false, Part::Multiple(atom.clone(), *coefficient)));
+            parts.push((false, AffineTerm::Multiple(atom.clone(), *coefficient)));
         } else if self.constant > 0 || self.terms.is_empty() {
-            parts.push((false, Part::Constant(self.constant)));
+            parts.push((false, AffineTerm::Constant(self.constant)));
         }
         let constant_is_first = first.is_none() && !parts.is_empty();
         for (k, (atom, coefficient)) in self.terms.iter().enumerate() {
-            // The least number has no positive counterpart; nor is there anything yet to subtract from.
+            // `i64::MIN` has no positive counterpart, and the first term cannot be subtracted.
             let subtracted = *coefficient < 0 && *coefficient != i64::MIN && !parts.is_empty();
             let coefficient = if subtracted { -coefficient } else { *coefficient };
             if Some(k) != first {
-                parts.push((subtracted, Part::Multiple(atom.clone(), coefficient)));
+                parts.push((subtracted, AffineTerm::Multiple(atom.clone(), coefficient)));
             }
         }
         if self.constant != 0 && !constant_is_first {
             let subtracted = self.constant < 0 && self.constant != i64::MIN;
             let constant = if subtracted { -self.constant } else { self.constant };
-            parts.push((subtracted, Part::Constant(constant)));
+            parts.push((subtracted, AffineTerm::Constant(constant)));
         }
         parts
     }

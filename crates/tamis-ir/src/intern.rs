@@ -1,9 +1,9 @@
-//! Typed ids, and tables in which each distinct thing exists once.
+//! Typed ids and hash consing: tables that hold each distinct item once.
 
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// Declares types of ids: numbers that index one table each.
+/// Declares id types: indices into one table each.
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
@@ -11,7 +11,7 @@ macro_rules! ids {
         pub struct $name(pub u32);
 
         impl $name {
-            /// This id as an index into the table it numbers.
+            /// This id as an index into its table.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -20,7 +20,7 @@ macro_rules! ids {
 }
 pub(crate) use ids;
 
-/// Distinct items, numbered in the order in which they came.
+/// A table of distinct items, indexed in insertion order.
 #[derive(Clone, Debug)]
 pub(crate) struct Interner<T> {
     items: Vec<T>,
@@ -34,7 +34,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Clone + Eq + Hash> Interner<T> {
-    /// The number of an item, which is added if it is new.
+    /// The index of an item, which is added if it is new.
     pub(crate) fn intern(&mut self, item: T) -> u32 {
         if let Some(number) = self.numbers.get(&item) {
             return *number;
@@ -47,7 +47,7 @@ impl<T: Clone + Eq + Hash> Interner<T> {
 }
 
 impl<T> Interner<T> {
-    /// The item with this number.
+    /// The item at an index.
     pub(crate) fn get(&self, number: u32) -> &T {
         &self.items[number as usize]
     }

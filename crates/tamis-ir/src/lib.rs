@@ -1,9 +1,10 @@
-//! The languages of Tamis, and what is true of them.
+//! Intermediate representations of Tamis, their text forms, verifiers and interpreters.
 //!
-//! This crate depends on no other crate of Tamis. Its rooms:
-//! [`algebra`] (value types, scalars, operators), [`mod@format`] (how tensors are stored, as text and data),
-//! [`text`] (lexer and parser), [`program`] (loop programs and what is inferred of them), [`interp`] (the reference interpreter),
-//! [`looplet`] and [`kernel`] (what programs are lowered through and to), [`diag`] (diagnostics).
+//! This crate depends on no other crate of Tamis. Its modules: [`algebra`] (value types, scalars,
+//! operators), [`mod@format`] (storage formats, as text and data), [`text`] (lexer and parser),
+//! [`program`] (loop programs, type and dimension inference), [`interp`] (the reference
+//! interpreter), [`looplet`] and [`kernel`] (the representations that programs are lowered through
+//! and to), [`diag`] (diagnostics).
 
 mod affine;
 pub mod algebra;

@@ -1,4 +1,4 @@
-//! Programs that are small as text and must not harm whoever checks or runs them.
+//! Hostile programs: small texts that must be checked and run in bounded time and memory.
 
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Program, Value, interp};
@@ -19,7 +19,7 @@ fn a_range_at_the_least_integer() {
     assert!(interp::run(&program, &[&s], interp::Options::default()).is_ok());
 }
 
-/// Each name is evaluated once, however often it is used: 30 lines that double take no longer than 30 others.
+/// Bound names are evaluated once: 30 lines that each double the number of uses take linear time.
 #[test]
 fn names_that_double() {
     let mut text = String::from("def f(s):\n    x0 = s\n");
@@ -27,11 +27,11 @@ fn names_that_double() {
         text += &format!("    x{k} = x{} + x{}\n", k - 1, k - 1);
     }
     text += "    t = scalar(0)\n    for i in range(x60):\n        t += 1\n    return t\n";
-    // Looked at once per use, this would take hours.
+    // Without memoisation, this would take hours.
     check_with(&text, 0);
 }
 
-/// A long chain of names is a long list, not a deep recursion; and it is typed in a few rounds, not in as many as it is long.
+/// A long chain of names causes no deep recursion, and its types converge in a few rounds.
 #[test]
 fn a_long_chain_of_names() {
     let mut text = String::from("def f(s):\n    x0 = s\n");
@@ -79,14 +79,14 @@ def f(A, I):
     assert_eq!(shown[2], "[Bool(true), Bool(true), Bool(false)]");
 }
 
-/// An indented text is a program, too: strings in other programs are often indented as a whole.
+/// A text may be indented as a whole: strings in other programs often are.
 #[test]
 fn indented_as_a_whole() {
     let text = "\n        def f(A):\n            s = scalar(0)\n            for i in _:\n                s += A[i]\n            return s\n    ";
     Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
 }
 
-/// A scalar of a narrow type computes in that type, also where a bound depends on it.
+/// A scalar of a narrow type computes in that type, also in bounds that depend on it.
 #[test]
 fn bounds_in_narrow_types() {
     let text = "def f(n):\n    t = scalar(0)\n    for i in range(n + 1):\n        t += 1\n    return t\n";
@@ -98,7 +98,8 @@ fn bounds_in_narrow_types() {
     }
 }
 
-/// A chain of comparisons repeats its middle operands; nesting them must not double the program again and again.
+/// A chain of comparisons repeats its middle operands; nesting chains must not grow the program
+/// exponentially.
 #[test]
 fn nested_chains_of_comparisons() {
     let mut test = String::from("x[i]");
@@ -159,7 +160,7 @@ fn inferred_types_and_shapes() {
     }
 }
 
-/// A literal must fit what it meets, also when it is computed.
+/// A literal must fit the type of the other operand, also if it is computed.
 #[test]
 fn literals_that_do_not_fit() {
     for line in ["R[i] = A[i] + (100 + 200)", "R[i] = choose(R[i], A[i], -1)", "R[i] = max(A[i], 256)"] {

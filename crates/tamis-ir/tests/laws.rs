@@ -1,15 +1,16 @@
-//! Every law that the operator table declares, checked on every type that the operator takes.
+//! Property tests of the operator table: every declared law, on every type that the operator
+//! accepts.
 //!
-//! Integers are checked exactly, over their whole range; floats and complex numbers up to rounding where the table says so,
-//! with zeros of both signs, and with NaN and infinities where the law is meant for them (an annihilator is for finite
-//! values: that is what the sparse policy is about).
+//! Integers are compared exactly, over their whole range. Floats and complex numbers are compared
+//! up to rounding if the table says so, with zeros of both signs, and with NaN and infinities if
+//! the law covers them (an annihilator is for finite values; the sparse policy decides the others).
 
 use tamis_ir::algebra::{Constant, Kind, NanPolicy, Op, OpInfo, TABLE, Ty, Typing, eval};
 use tamis_ir::{DType, Value};
 
 const ROUNDS: usize = 400;
 
-/// A small generator (splitmix), so that failures repeat.
+/// A pseudorandom generator (splitmix) with a fixed seed, so that failures repeat.
 struct Random(u64);
 
 impl Random {
@@ -73,7 +74,8 @@ fn apply(op: Op, dtype: DType, a: Value, b: Value) -> Value {
     eval(op, dtype, &[a, b])
 }
 
-/// Equal as numbers; floats up to rounding relative to the operands' size (which is around 10 here).
+/// Equal as numbers; floats up to rounding relative to the operands' size (which is around 10
+/// here).
 fn close(a: Value, b: Value) -> bool {
     let (x, y) = (a.as_c128(), b.as_c128());
     let tolerance = if matches!(a.dtype(), DType::F32 | DType::C64) { 1e-4 } else { 1e-10 };
@@ -139,7 +141,8 @@ fn identities_and_annihilators() {
             let (left, right, zero) = (value(row.left_identity), value(row.right_identity), value(row.annihilator));
             for _ in 0..ROUNDS {
                 let finite = random.value(dtype);
-                // A complex product with an infinite part is NaN in places, whatever the other factor.
+                // A complex product with an infinite part is NaN in places, whatever the other
+                // factor.
                 let a = if dtype.kind() == Kind::Complex { finite } else { random.any(dtype) };
                 if let Some(e) = left {
                     assert!(apply(row.op, dtype, e, a).same_number(a), "{} {dtype}: {e} {a}", row.name);
@@ -158,7 +161,8 @@ fn identities_and_annihilators() {
     assert!(checked > 50 * ROUNDS);
 }
 
-/// What reductions start from changes nothing, on every type; and what NumPy starts from, by hand.
+/// The initial values of reductions are identities on every type, and equal NumPy's, which are
+/// listed by hand.
 #[test]
 fn reductions_start_from_identities() {
     let mut random = Random(9);
@@ -207,7 +211,7 @@ fn reductions_start_from_identities() {
     assert_eq!(Op::And.start(DType::C64).map(|v| v.as_c128()), Some(num_complex::Complex::new(1.0, 0.0)));
 }
 
-/// Infinities that decide sums and differences, whatever finite number the other operand is.
+/// Infinities that decide sums and differences for every finite other operand.
 #[test]
 fn absorbing_operands() {
     let mut random = Random(7);
@@ -230,7 +234,8 @@ fn absorbing_operands() {
     assert!(checked >= 16 * ROUNDS);
 }
 
-/// Pairs of operators: a reduction is left alone by what a fill makes of the inner operator, whatever is beside the fill.
+/// Semirings: a reduction is unchanged by the inner operator on a fill, regardless of its other
+/// operand.
 #[test]
 fn reductions_skip_what_is_absorbed() {
     let mut random = Random(8);
@@ -319,9 +324,9 @@ fn nan_policy() {
     }
 }
 
-/// The result of evaluation has the type that the type rule says, for every mixture of two types.
+/// The result of evaluation has the type of the type rule, for every pair of types.
 #[test]
-fn types_are_as_promised() {
+fn types_follow_the_type_rule() {
     let mut random = Random(6);
     for row in TABLE {
         for a in DType::ALL {

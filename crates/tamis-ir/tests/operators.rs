@@ -1,4 +1,4 @@
-//! Operators that users define: text and back, what is one and the same, and hostile definitions.
+//! User-defined operators: parsing and printing, equality, and hostile definitions.
 
 use tamis_ir::algebra::{Laws, Op, UserOp, eval};
 use tamis_ir::diag::Source;
@@ -59,7 +59,8 @@ fn one_definition_is_one_operator() {
     assert_ne!(define("g", &["a", "b"], "a*b+1", Laws::default()).unwrap(), defined);
 }
 
-/// A function whose body updates by a built-in operator is such an update; another one is an update by itself.
+/// A function whose body updates by a built-in operator is an update by that operator; any other
+/// function is an update by itself.
 #[test]
 fn updates_by_functions() {
     assert_eq!(update(&program("@op\ndef g(a, b): return a + 2 * b\n")), Some(Op::Add));
@@ -85,8 +86,8 @@ fn laws_are_tested_on_the_types_in_use() {
     }
 }
 
-/// What the table says of its operators is found to hold when users say it of the same bodies, and what it does not say is
-/// not: on every type.
+/// User-defined copies of the table's operators pass the tests of declared laws, and fail those of
+/// laws that the table does not declare, on every type.
 #[test]
 fn the_table_passes_the_same_tests() {
     let all = Laws { commutative: true, associative: true, idempotent: true, ..Laws::default() };
@@ -179,7 +180,7 @@ fn hostile_definitions() {
         assert!(!codes(&format!("{broken}\n{PROGRAM}")).is_empty(), "{broken}");
         assert!(!codes(broken).is_empty(), "{broken}");
     }
-    // Many names, each made of the one before.
+    // Many names, each with the previous one as its operand.
     let chain: String = (1..20000).map(|k| format!("        c{k} = c{} + 1\n", k - 1)).collect();
     let text = format!(
         "def f(A):\n    s = scalar(0.0)\n    for i, j in _:\n        c0 = i\n{chain}        if c19999 <= j:\n            s += A[i,j]\n    return s\n"

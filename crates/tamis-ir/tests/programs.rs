@@ -1,4 +1,4 @@
-//! Programs through parser, checker and interpreter, on dense grids: the vectors of the papers that concern the language.
+//! Programs through parser, checker and interpreter, on dense grids: the examples of the papers.
 
 use tamis_ir::interp::{self, Grid, Options};
 use tamis_ir::{Code, Program, Value};
@@ -250,7 +250,7 @@ def product(x, y):
         z[i] = x[i] * y[i]
     return z
 ";
-    /// A vector of which only coordinate 1 is stored.
+    /// A vector whose only stored coordinate is 1.
     struct One;
     impl interp::Operand for One {
         fn shape(&self) -> &[u64] {
@@ -271,7 +271,7 @@ def product(x, y):
     for (strict, first_is_nan) in [(false, false), (true, true)] {
         let outcome = interp::run(&program, &[&One, &y], Options { strict, budget: None }).unwrap();
         assert_eq!(outcome.results[0].get(&[0]).unwrap().is_nan(), first_is_nan);
-        // A stored zero is a number like any other.
+        // A stored zero is an ordinary number.
         assert!(outcome.results[0].get(&[1]).unwrap().is_nan());
     }
 }
@@ -287,7 +287,7 @@ def f(A):
     return B
 ";
     assert_eq!(code(both, &[&vector(&[1.0])]), [Code::E0501]);
-    // Elements of dense tensors have places of their own.
+    // Each element of a dense tensor has its own storage.
     let program = Program::parse(&both.replace("sparse", "dense")).unwrap();
     assert!(program.is_read_while_written(program.results[0]));
     let outcome = interp::run(&program, &[&vector(&[1.0])], interp::Options::default()).unwrap();

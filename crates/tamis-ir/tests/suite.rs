@@ -1,4 +1,4 @@
-//! Tests of the languages and the operator table, in one binary.
+//! Tests of the intermediate representations and the operator table, in one binary.
 
 mod derivatives;
 mod hostile_programs;

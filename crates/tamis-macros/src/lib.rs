@@ -18,10 +18,10 @@ pub fn einsum(input: TokenStream) -> TokenStream {
     expand(input).unwrap_or_else(|(message, span)| error(&message, span))
 }
 
-/// A compile error and its place.
+/// A compile error and its span.
 type ExpansionError = (String, Span);
 
-/// A tensor: its name, and the tokens of its expression.
+/// An operand: its name, and the tokens of its expression.
 type NamedOperand = (String, Vec<TokenTree>, Span);
 
 fn expand(input: TokenStream) -> Result<TokenStream, ExpansionError> {
@@ -159,7 +159,7 @@ fn path(names: &[&str]) -> TokenStream {
     tokens
 }
 
-/// `compile_error!(MESSAGE)` at a place.
+/// `compile_error!(MESSAGE)` at a span.
 fn error(message: &str, span: Span) -> TokenStream {
     let mut text = Literal::string(message);
     text.set_span(span);

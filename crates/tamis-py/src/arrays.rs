@@ -58,7 +58,7 @@ pub(crate) fn descr_of(py: Python<'_>, dtype: DType) -> Bound<'_, PyArrayDescr> 
     }
 }
 
-/// Whether values can be used as they lie in memory.
+/// True if values can be used as they lie in memory.
 pub(crate) fn is_plain(array: &Bound<'_, PyUntypedArray>) -> bool {
     array.is_c_contiguous() && array.is_aligned()
 }
@@ -80,13 +80,13 @@ fn elements<'a, T>(array: &'a Bound<'_, PyUntypedArray>) -> &'a [T] {
     }
     // SAFETY: the array is contiguous, aligned and of this type, which was checked by `values` or
     // `indices`; it lives as long as the borrow, during which the interpreter is held, so that
-    // nobody else frees its memory.
+    // no other owner frees its memory.
     unsafe { std::slice::from_raw_parts((*array.as_array_ptr()).fields.data as *const T, array.len()) }
 }
 
 /// Numbers in memory of our own.
 fn copied<T>(numbers: impl ExactSizeIterator<Item = T>) -> Vec<T> {
-    let mut copy = tamis::tensor::room(numbers.len());
+    let mut copy = tamis::tensor::with_capacity(numbers.len());
     copy.extend(numbers);
     copy
 }
@@ -102,7 +102,7 @@ fn buffer<T: Copy + Send + Sync + 'static>(array: &Bound<'_, PyUntypedArray>, bo
     unsafe { Buffer::from_foreign(found.as_ptr(), found.len(), Box::new(array.clone().unbind())) }
 }
 
-/// The values of an array, in memory order: borrowed, if that is asked for and they are not
+/// The values of an array, in memory order: borrowed, if that is requested and they are not
 /// booleans, whose bits matter.
 pub(crate) fn values(array: &Bound<'_, PyUntypedArray>, borrow: bool) -> PyResult<ValueArray> {
     let dtype = dtype_of(&array.dtype()).filter(|_| is_plain(array));
@@ -127,7 +127,7 @@ pub(crate) fn values(array: &Bound<'_, PyUntypedArray>, borrow: bool) -> PyResul
 }
 
 /// Positions or coordinates, copied. Signed ones are given the smaller of 32 and 64 bits that holds
-/// them, as everywhere where nobody says a width; unsigned ones keep theirs.
+/// them, as everywhere without a specified width; unsigned ones keep theirs.
 pub(crate) fn indices(array: &Bound<'_, PyUntypedArray>) -> PyResult<IndexArray> {
     let py = array.py();
     let dtype = dtype_of(&array.dtype()).filter(|_| is_plain(array));
@@ -180,7 +180,7 @@ pub(crate) fn indices(array: &Bound<'_, PyUntypedArray>) -> PyResult<IndexArray>
 
 /// Keeps memory alive for the arrays that show it: a share of one of our arrays.
 #[pyclass(frozen, module = "tamis._tamis", name = "Memory")]
-struct Memory {
+struct SharedMemory {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
@@ -210,7 +210,7 @@ unsafe fn array_of<'py>(
     owner: Box<dyn Any + Send + Sync>,
     flags: i32,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let owner = Bound::new(py, Memory { _owner: owner })?;
+    let owner = Bound::new(py, SharedMemory { _owner: owner })?;
     let mut dims: Vec<npyffi::npy_intp> = shape.iter().map(|n| *n as npyffi::npy_intp).collect();
     // SAFETY: promised by the caller. `NewFromDescr` takes the descriptor, `SetBaseObject` the
     // owner.

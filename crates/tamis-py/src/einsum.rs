@@ -20,7 +20,7 @@ use tamis::notation::{EinsumOptions, Pins, PreparedNotation};
 use tamis::schedule::Schedule;
 use tamis::{Diagnostic, Diagnostics, Results, Tensor, Value};
 
-/// How many texts are memoised; beyond, all are evicted.
+/// The maximum number of memoised texts; beyond, all are evicted.
 const KEPT: usize = 1024;
 
 /// An operand: a Python tensor, or a tensor that was made for this call.
@@ -380,7 +380,7 @@ impl CachedEinsum {
         self.positions.iter().filter_map(|position| operands.get(*position)).collect()
     }
 
-    /// Whether its predicted cost is high.
+    /// True if its predicted cost is high.
     fn is_costly(&self, operands: &[DetachedOperand]) -> bool {
         let refs: Vec<&Tensor> = self.ordered(operands).iter().map(|operand| operand.tensor()).collect();
         self.prepared.cost(&refs).is_some_and(|cost| cost > COSTLY)

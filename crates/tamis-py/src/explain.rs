@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::OnceLock;
 use tamis::compile::{CompileOptions, Signature};
 use tamis::explain::Explanation;
-use tamis::notation::Plan;
+use tamis::notation::NotationPlan;
 use tamis::{Program, Tensor};
 
 /// The stages of a compilation.
@@ -93,13 +93,13 @@ impl PyExplanation {
 
 fn explanation(
     subject: String,
-    plan: Option<&Plan>,
+    plan: Option<&NotationPlan>,
     program: &Program,
     tensors: &[&Tensor],
     options: &CompileOptions,
 ) -> Result<PyExplanation, tamis::Diagnostics> {
     let explanation = tamis::explain(program, &Signature::of(tensors), options)?;
-    let decisions = plan.map(Plan::comments);
+    let decisions = plan.map(NotationPlan::comments);
     Ok(PyExplanation { subject, decisions, cost: plan.map(|p| p.cost), explanation, machine: OnceLock::new() })
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn generate<'py>(py: Python<'py>, call: &str, text: Option<&str>) -> 
     wrap(py, tensor, false)
 }
 
-/// Whether every element is stored.
+/// True if every element is stored.
 fn is_dense(coordinates: &Coordinates) -> bool {
     let elements = coordinates.shape.iter().try_fold(1u64, |elements, n| elements.checked_mul(*n));
     elements == Some(coordinates.len() as u64)
@@ -101,7 +101,7 @@ pub(crate) fn advise<'py>(
         row.set_item("format", format_text(&candidate.format))?;
         row.set_item("why", &candidate.why)?;
         row.set_item("bytes", candidate.bytes)?;
-        row.set_item("whole", candidate.part == tamis::tensor::Part::Whole)?;
+        row.set_item("whole", candidate.part == tamis::tensor::StoredPart::Whole)?;
         row.set_item("usual", candidate.usual)?;
         row.set_item("best", best == Some(&candidate.format))?;
         row.set_item("seconds", candidate.times().map(|times| times.run.as_secs_f64()))?;

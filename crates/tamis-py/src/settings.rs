@@ -64,7 +64,7 @@ pub(crate) fn set_settings(
 /// The error in the environment variable for threads, if any.
 #[pyfunction]
 pub(crate) fn threads_mistaken() -> Option<String> {
-    tamis_tensor::threads::threads_said().err().map(|d| format!("{}: {}", d.code, d.message))
+    tamis_tensor::threads::threads_from_environment().err().map(|d| format!("{}: {}", d.code, d.message))
 }
 
 /// Counts blocks that are entered and left.

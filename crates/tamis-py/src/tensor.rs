@@ -11,13 +11,13 @@ use tamis::format::FormatSpec;
 use tamis::{DType, Diagnostic, Format, Tensor};
 use tamis_ir::format::Leaf;
 
-/// How many conversions of one tensor are memoised.
+/// The maximum number of memoised conversions of one tensor.
 const CONVERSIONS: usize = 2;
 
 #[pyclass(name = "Tensor", module = "tamis._tamis", subclass, frozen)]
 pub(crate) struct PyTensor {
     pub(crate) tensor: Tensor,
-    /// Whether the values are borrowed, so that their owner can change them.
+    /// True if the values are borrowed, so that their owner can change them.
     pub(crate) borrowed: bool,
     /// Memoised conversions, which live as long as the tensor.
     conversions: Mutex<Vec<(Format, Tensor)>>,
@@ -289,7 +289,7 @@ impl PyTensor {
         }
     }
 
-    /// Whether both have equal elements, whatever their formats and types.
+    /// True if both have equal elements, whatever their formats and types.
     fn same_values(&self, py: Python<'_>, other: &Bound<'_, PyTensor>) -> PyResult<bool> {
         let other = &other.get().tensor;
         work::run(py, || Ok(self.tensor.same_values(other)))
@@ -301,7 +301,7 @@ impl PyTensor {
     }
 }
 
-/// Whether values lie in memory as NumPy's do.
+/// True if values lie in memory as NumPy's do.
 pub(crate) fn is_row_major(tensor: &Tensor) -> bool {
     let format = tensor.format();
     let ordered = || format.dim_order().is_some_and(|order| order.iter().enumerate().all(|(k, d)| k == *d));

@@ -50,7 +50,7 @@ pub(crate) struct CallTimes {
 const SHORT_NANOS: u64 = 50_000_000;
 
 impl CallTimes {
-    /// Whether a call with this nnz is predicted to be short.
+    /// True if a call with this nnz is predicted to be short.
     pub(crate) fn is_short(&self, nnz: usize) -> bool {
         let (nanos, before) = (self.nanos.load(Ordering::Relaxed), self.nnz.load(Ordering::Relaxed));
         nanos > 0 && (nanos as f64) * (nnz as f64) / (before.max(1) as f64) < SHORT_NANOS as f64
@@ -134,7 +134,7 @@ fn bug(payload: &(dyn Any + Send)) -> Diagnostic {
         .help("please report it with the call that led here; `tamis.config(interpret=True)` runs without the compiler")
 }
 
-/// Whether this process was forked from one that may have had threads.
+/// True if this process was forked from one that may have had threads.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// The thread pool of a forked process. The threads of its parent do not exist in it, and waiting

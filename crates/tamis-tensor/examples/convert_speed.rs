@@ -1,6 +1,8 @@
-//! Times conversions of a 5-point Laplacian with a million rows: `cargo run --release --example convert_speed`.
+//! Benchmark of conversions of a 5-point Laplacian with a million rows: `cargo run --release
+//! --example convert_speed`.
 //!
-//! A word as argument selects the conversions whose name contains it. Set `RAYON_NUM_THREADS=1` for times of one thread. The same with SciPy: `A.tocsc()`, `A.tocoo().tocsr()`.
+//! A word as argument selects the conversions whose name contains it. Set `RAYON_NUM_THREADS=1` for
+//! single-threaded times. The same with SciPy: `A.tocsc()`, `A.tocoo().tocsr()`.
 
 use std::time::{Duration, Instant};
 use tamis_ir::{Format, Value};
@@ -31,7 +33,7 @@ fn laplacian() -> Coordinates {
     Coordinates { shape: vec![n, n], columns: vec![rows.into(), columns.into()], values: values.into() }
 }
 
-/// The same entries in an order that no cache can follow.
+/// The same entries in a random order without locality.
 fn shuffled(entries: &Coordinates) -> Coordinates {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     let mut state = 0x9e37_79b9_7f4a_7c15u64;

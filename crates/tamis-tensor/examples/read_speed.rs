@@ -1,4 +1,4 @@
-//! How long it takes to read a file: `cargo run --release --example read_speed -- FILE [THREADS]`.
+//! Benchmark of reading a file: `cargo run --release --example read_speed -- FILE [THREADS]`.
 //!
 //! The first column is the plain data ([`read_data`]), the second the tensor ([`read`]).
 

@@ -1,6 +1,8 @@
-//! Times conversions between structured formats: `cargo run --release --example structured_speed`.
+//! Benchmark of conversions between structured formats: `cargo run --release --example
+//! structured_speed`.
 //!
-//! An image of 10,000 x 10,000 pixels in about 100,000 runs, a banded matrix, and a matrix of 4 x 4 blocks.
+//! An image of 10,000 x 10,000 pixels in about 100,000 runs, a banded matrix, and a matrix of 4 x 4
+//! blocks.
 
 use std::time::{Duration, Instant};
 use tamis_ir::{Format, Value};
@@ -23,7 +25,7 @@ fn time(name: &str, mut run: impl FnMut() -> Tensor) -> Tensor {
     result
 }
 
-/// Ten runs in each row, at places that differ from row to row.
+/// Ten runs in each row, at random columns.
 fn image() -> Tensor {
     let (n, per_row) = (10_000u32, 10u32);
     let (mut pos, mut end, mut values) = (vec![0u32], Vec::new(), Vec::new());
@@ -46,7 +48,7 @@ fn image() -> Tensor {
     .unwrap_or_else(|d| panic!("{d}"))
 }
 
-/// A matrix whose entries are those of these offsets from the diagonal, all present.
+/// A banded matrix with all of these diagonals.
 fn banded(n: u32, half: u32) -> Coordinates {
     let (mut rows, mut columns) = (Vec::new(), Vec::new());
     for i in 0..n {

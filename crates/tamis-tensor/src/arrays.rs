@@ -6,7 +6,7 @@ use num_complex::Complex;
 use tamis_ir::format::Width;
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
-/// An unsigned integer that positions and coordinates are stored in.
+/// An unsigned integer type of positions and coordinates.
 ///
 /// ```
 /// use tamis_tensor::Index;
@@ -18,7 +18,7 @@ pub trait Index: Copy + Send + Sync + Ord + Default + bytemuck::Pod + 'static {
     const WIDTH: Width;
     /// This number, widened.
     fn to_u64(self) -> u64;
-    /// This number as an index into memory. Numbers that were checked against an array's length fit.
+    /// This number as an index into memory. Numbers below an array's length fit.
     fn to_usize(self) -> usize;
     /// The low bits of `x`; the caller has checked that it fits.
     fn from_u64(x: u64) -> Self;
@@ -97,7 +97,7 @@ impl IndexArray {
             return Ok(self.clone());
         }
         fn narrowed<I: Index, J: Index>(values: &[I]) -> Result<Vec<J>> {
-            // Widening cannot fail, and needs no look at the numbers.
+            // Widening cannot fail, and needs no check of the numbers.
             if size_of::<J>() < size_of::<I>()
                 && let Some(large) = values.iter().max().filter(|x| x.to_u64() > J::WIDTH.max())
             {
@@ -125,12 +125,12 @@ impl IndexArray {
         }
     }
 
-    /// How many numbers there are.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         with_indices!(self, x => x.len())
     }
 
-    /// Whether there are none.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -144,9 +144,9 @@ impl IndexArray {
         with_indices!(self, x => x[k].to_u64())
     }
 
-    /// The largest number; `None` if there are none.
+    /// The largest number; `None` if the array is empty.
     pub fn largest(&self) -> Option<u64> {
-        // A fold over values, unlike `Iterator::max` over references, becomes vector instructions.
+        // A fold over values is vectorised; `Iterator::max` over references is not.
         (!self.is_empty()).then(
             || with_indices!(self, x => x.iter().fold(Default::default(), |m, v| if *v > m { *v } else { m }).to_u64()),
         )
@@ -157,8 +157,8 @@ impl IndexArray {
         with_indices!(self, x => x.iter().map(|v| v.to_u64()).collect())
     }
 
-    /// The first `len` numbers (all, if there are fewer). If nobody else holds them nothing is copied, and memory that
-    /// would be wasted is given back.
+    /// The first `len` numbers (all, if there are fewer). Without other owners nothing is copied,
+    /// and unused memory is freed.
     pub fn truncated(self, len: usize) -> IndexArray {
         with_indices!(self, x => x.truncated(len).into())
     }
@@ -169,7 +169,7 @@ impl IndexArray {
     }
 }
 
-/// The diagnostic for a number that its width cannot hold.
+/// The diagnostic for a number that does not fit its width.
 pub(crate) fn too_wide(number: u64, width: Width) -> Diagnostic {
     Diagnostic::new(Code::E0705, format!("{number} does not fit {}, which holds at most {}", width.name(), width.max()))
         .help("leave the widths out of the format to let Tamis choose them, or write a larger one, as in `sparse[u64,u32]`")
@@ -225,12 +225,12 @@ macro_rules! with_values {
 }
 
 impl ValueArray {
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         with_values!(self, x => x.len())
     }
 
-    /// Whether there are none.
+    /// True if there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -313,7 +313,7 @@ impl ValueArray {
         }
     }
 
-    /// The same values as `dtype` (cast as [`Value::cast`] does); without copying when it is the same.
+    /// The same values as `dtype` (cast as [`Value::cast`] does); zero-copy if it is the same type.
     pub fn to_dtype(&self, dtype: DType) -> ValueArray {
         if self.dtype() == dtype {
             return self.clone();
@@ -321,8 +321,8 @@ impl ValueArray {
         ValueArray::collect((0..self.len()).map(|k| self.get(k)), dtype)
     }
 
-    /// The first `len` values (all, if there are fewer). If nobody else holds them nothing is copied, and memory that
-    /// would be wasted is given back.
+    /// The first `len` values (all, if there are fewer). Without other owners nothing is copied,
+    /// and unused memory is freed.
     pub fn truncated(self, len: usize) -> ValueArray {
         match self {
             ValueArray::Bool(x) => ValueArray::Bool(x.truncated(len)),
@@ -363,7 +363,7 @@ impl From<Vec<bool>> for ValueArray {
     }
 }
 
-/// The first of so many numbers, from 0 on, for which something does not hold that holds for all before it; their count, if there is none.
+/// Bisection: the first number below `count` at which a monotone predicate is false, or `count`.
 ///
 /// ```
 /// assert_eq!(tamis_tensor::bisect(100, |n| n * n < 50), 8);

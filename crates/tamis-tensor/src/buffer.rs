@@ -1,4 +1,4 @@
-//! Memory of a tensor: owned, or borrowed from whoever owns it, and shared without copying.
+//! Shared memory of tensors: owned or borrowed, and never copied by clones.
 
 use std::any::Any;
 use std::fmt;
@@ -15,10 +15,10 @@ use std::sync::Arc;
 /// assert_eq!(&b[..], [1, 2, 3]);
 /// ```
 pub struct Buffer<T> {
-    memory: Arc<Memory<T>>,
+    memory: Arc<BufferMemory<T>>,
 }
 
-enum Memory<T> {
+enum BufferMemory<T> {
     Owned(Vec<T>),
     /// Memory that `owner` keeps alive: a mapped file, an array of another language.
     Foreign {
@@ -29,27 +29,27 @@ enum Memory<T> {
 }
 
 // SAFETY: foreign memory is only read, and its owner is itself Send and Sync.
-unsafe impl<T: Send + Sync> Send for Memory<T> {}
-// SAFETY: as above; no method gives out a mutable reference to foreign memory.
-unsafe impl<T: Send + Sync> Sync for Memory<T> {}
+unsafe impl<T: Send + Sync> Send for BufferMemory<T> {}
+// SAFETY: as above; no method returns a mutable reference to foreign memory.
+unsafe impl<T: Send + Sync> Sync for BufferMemory<T> {}
 
 impl<T> Buffer<T> {
-    /// Uses memory that somebody else owns, without copying.
+    /// Borrows foreign memory, zero-copy.
     ///
     /// # Safety
     /// `data` points to `len` initialised, properly aligned values of `T` that stay valid and
     /// unchanged for as long as `owner` is alive.
     pub unsafe fn from_foreign(data: *const T, len: usize, owner: Box<dyn Any + Send + Sync>) -> Buffer<T> {
-        Buffer { memory: Arc::new(Memory::Foreign { data, len, _owner: owner }) }
+        Buffer { memory: Arc::new(BufferMemory::Foreign { data, len, _owner: owner }) }
     }
 }
 
 impl<T: Clone> Buffer<T> {
-    /// The values as a vector: without copying if nobody else holds this buffer.
+    /// The values as a vector: zero-copy if this buffer has no other owner.
     pub fn into_vec(self) -> Vec<T> {
         match Arc::try_unwrap(self.memory) {
             Ok(mut memory) => match &mut memory {
-                Memory::Owned(values) => std::mem::take(values),
+                BufferMemory::Owned(values) => std::mem::take(values),
                 foreign => foreign.as_slice().to_vec(),
             },
             Err(shared) => shared.as_slice().to_vec(),
@@ -57,15 +57,16 @@ impl<T: Clone> Buffer<T> {
     }
 }
 
-/// Waste below this many bytes is not worth a call of the allocator.
+/// Freeing less than this many bytes is not worth a call of the allocator.
 const LITTLE: usize = 4096;
 
-/// So many bytes are moved in a microsecond or two.
+/// The number of bytes that are moved in about a microsecond.
 const QUICK: usize = 32 << 10;
 
 impl<T: Clone> Buffer<T> {
-    /// The first `len` values (all, if there are fewer). If nobody else holds this buffer they stay where they are, unless
-    /// they are few, or memory for many more goes with them: giving memory back takes longer than a call should.
+    /// The first `len` values (all, if there are fewer). If this buffer has no other owner, the
+    /// values stay in place, unless they are few or most of the memory would be unused: freeing it
+    /// takes longer than a call should.
     pub(crate) fn truncated(self, len: usize) -> Buffer<T> {
         if self.len() <= len && !self.is_wasteful(len) {
             return self;
@@ -82,27 +83,28 @@ impl<T: Clone> Buffer<T> {
 
     fn is_wasteful(&self, len: usize) -> bool {
         match &*self.memory {
-            Memory::Owned(values) => (values.capacity() - values.len().min(len)) * size_of::<T>() > LITTLE,
-            Memory::Foreign { .. } => false,
+            BufferMemory::Owned(values) => (values.capacity() - values.len().min(len)) * size_of::<T>() > LITTLE,
+            BufferMemory::Foreign { .. } => false,
         }
     }
 }
 
-impl<T> Drop for Memory<T> {
+impl<T> Drop for BufferMemory<T> {
     fn drop(&mut self) {
-        if let Memory::Owned(values) = self {
+        if let BufferMemory::Owned(values) = self {
             crate::memory::recycle(std::mem::take(values));
         }
     }
 }
 
-impl<T> Memory<T> {
+impl<T> BufferMemory<T> {
     fn as_slice(&self) -> &[T] {
         match self {
-            Memory::Owned(values) => values,
-            // SAFETY: promised by the caller of `from_foreign`; an empty array may have any pointer.
-            Memory::Foreign { data, len, .. } if *len > 0 => unsafe { std::slice::from_raw_parts(*data, *len) },
-            Memory::Foreign { .. } => &[],
+            BufferMemory::Owned(values) => values,
+            // SAFETY: the caller of `from_foreign` guarantees it; an empty array may have any
+            // pointer.
+            BufferMemory::Foreign { data, len, .. } if *len > 0 => unsafe { std::slice::from_raw_parts(*data, *len) },
+            BufferMemory::Foreign { .. } => &[],
         }
     }
 }
@@ -129,7 +131,7 @@ impl<T> Default for Buffer<T> {
 
 impl<T> From<Vec<T>> for Buffer<T> {
     fn from(values: Vec<T>) -> Buffer<T> {
-        Buffer { memory: Arc::new(Memory::Owned(values)) }
+        Buffer { memory: Arc::new(BufferMemory::Owned(values)) }
     }
 }
 

@@ -1,6 +1,7 @@
-//! Tensors made from coordinates, dense arrays and scalars, with everything a user may get wrong checked.
+//! Construction of tensors from coordinates, dense arrays and scalars, with all checks of user
+//! input.
 
-use crate::convert::{self, Entries, axes, numbers, reorder, sort};
+use crate::convert::{self, EntryColumns, axes, numbers, reorder, sort};
 use crate::levels::tree;
 use crate::memory::product;
 use crate::{Combine, Coordinates, Index, IndexArray, Tensor, ValueArray, with_indices};
@@ -10,9 +11,9 @@ use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 impl Tensor {
     /// A tensor of entries in any order.
     ///
-    /// The value type is that of the entries (`bool` for leaf `pattern`, which keeps the entries that are not
-    /// zero). Entries are sorted, and those with equal coordinates become one as `combine` says; entries that
-    /// equal the fill stay stored. `fill` must be a number of the value type.
+    /// The value type is that of the entries (`bool` for leaf `pattern`, which keeps the nonzero
+    /// entries). Entries are sorted, and duplicates are combined by `combine`; entries that equal
+    /// the fill stay stored. `fill` must be a number of the value type.
     pub fn from_coordinates(entries: &Coordinates, format: &Format, fill: Value, combine: Combine) -> Result<Tensor> {
         let shape = &entries.shape;
         check_shape(shape, format)?;
@@ -27,7 +28,7 @@ impl Tensor {
         let axes = convert::build_axes(format);
         let columns = axes::store(&axes, &entries.columns, shape)?;
         let found = sort::order(&columns.iter().collect::<Vec<_>>(), entries.len());
-        let given = Entries::from_columns(axes, columns, Some(entries.values.clone()), entries.len());
+        let given = EntryColumns::from_columns(axes, columns, Some(entries.values.clone()), entries.len());
         let (sorted, found) = match found {
             sort::Order::Unsorted => reorder::sort_unsorted(given, shape)?,
             found => (given, found),
@@ -39,7 +40,7 @@ impl Tensor {
         convert::build(format, shape, fill, distinct)
     }
 
-    /// A tensor of every value in row-major order; stored is what is another number than the fill.
+    /// A tensor of all values in row-major order; values that differ from the fill are stored.
     ///
     /// ```
     /// use tamis_ir::{Format, Value};
@@ -75,8 +76,8 @@ impl Tensor {
     }
 }
 
-/// Equal tuples, which stand next to each other, made one.
-fn combined(sorted: Entries, combine: Combine, given: &Coordinates) -> Result<Entries> {
+/// Combines duplicates, which are adjacent.
+fn combined(sorted: EntryColumns, combine: Combine, given: &Coordinates) -> Result<EntryColumns> {
     let columns = sorted.columns()?;
     let views: Vec<&IndexArray> = columns.iter().collect();
     let starts = numbers::group_starts(&views, sorted.len)?;
@@ -89,10 +90,10 @@ fn combined(sorted: Entries, combine: Combine, given: &Coordinates) -> Result<En
     let values = sorted.values.as_ref().map(|values| numbers::combine(values, &starts, combine)).transpose()?;
     let places: IndexArray = starts.iter().map(|s| *s as u64).collect::<Vec<u64>>().into();
     let columns = columns.iter().map(|c| sort::gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;
-    Ok(Entries::from_columns(sorted.axes, columns, values, starts.len()))
+    Ok(EntryColumns::from_columns(sorted.axes, columns, values, starts.len()))
 }
 
-/// Says which coordinates are given twice, and where.
+/// The diagnostic for duplicate coordinates, with their location.
 fn duplicate(axes: &[DimExpr], columns: &[IndexArray], starts: &[usize], given: &Coordinates) -> Diagnostic {
     let at = starts.iter().enumerate().find(|(k, start)| k != *start).map_or(starts.len(), |(k, _)| k);
     let stored: Vec<u64> = columns.iter().map(|column| column.get(at)).collect();
@@ -106,7 +107,7 @@ fn duplicate(axes: &[DimExpr], columns: &[IndexArray], starts: &[usize], given: 
         .help("choose how to combine them: sum, prod, min, max, any, all, first or last; for example `Combine::Sum`")
 }
 
-/// The rank and every size are within bounds; gives the size of each level.
+/// Checks the rank and every size; returns the size of each level.
 pub(crate) fn check_shape(shape: &[u64], format: &Format) -> Result<Vec<u64>> {
     if format.rank() != shape.len() {
         return Err(convert::wrong_rank(format, shape.len()));
@@ -143,7 +144,7 @@ fn check_columns(entries: &Coordinates) -> Result<()> {
     Ok(())
 }
 
-/// Booleans are stored as 0 and 1, which is what compiled code relies on.
+/// Checks that booleans are stored as 0 and 1, on which compiled code relies.
 pub(crate) fn check_booleans(values: &ValueArray) -> Result<()> {
     match values {
         ValueArray::Bool(bytes) if bytes.iter().any(|byte| *byte > 1) => {
@@ -155,7 +156,7 @@ pub(crate) fn check_booleans(values: &ValueArray) -> Result<()> {
     }
 }
 
-/// The fill as a value of the tensor's type, if it is one, and the one that the leaf writes.
+/// Checks the fill: a value of the tensor's type that agrees with the leaf.
 pub(crate) fn check_fill(leaf: Leaf, dtype: DType, fill: Value) -> Result<Value> {
     if leaf == Leaf::Pattern {
         return if fill.is_truthy() {
@@ -185,7 +186,7 @@ pub(crate) fn check_fill(leaf: Leaf, dtype: DType, fill: Value) -> Result<Value>
     }
 }
 
-/// The diagnostic for a format that writes another fill than the tensor has.
+/// The diagnostic for a format with another fill than the tensor's.
 pub(crate) fn another_fill(written: Value, fill: Value) -> Diagnostic {
     Diagnostic::new(Code::E0709, format!("the format specifies the fill {written}, but the tensor's fill is {fill}"))
         .note("changing the fill would change every unstored value")

@@ -1,10 +1,10 @@
-//! A list of entries with their coordinates: what files hold, generators make, and tensors are built from.
+//! Coordinate lists: entries with their coordinates, from files, generators and callers.
 
 use crate::{IndexArray, ValueArray};
 
 /// Entries of a tensor by their coordinates, in any order, possibly repeated.
 ///
-/// This is plain data that nobody has checked: [`crate::Tensor::from_coordinates`] does.
+/// This is unchecked data; [`crate::Tensor::from_coordinates`] checks it.
 ///
 /// ```
 /// use tamis_tensor::Coordinates;
@@ -26,18 +26,18 @@ pub struct Coordinates {
 }
 
 impl Coordinates {
-    /// How many entries there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 }
 
-/// How entries with equal coordinates become one.
+/// The reduction of entries with equal coordinates.
 ///
 /// ```
 /// use tamis_ir::{Format, Value};
@@ -51,22 +51,22 @@ impl Coordinates {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
-    /// Refuse them with a diagnostic.
+    /// Reject duplicates with a diagnostic.
     Error,
     /// Add them up (wrapping for integers; `or` for booleans).
     Sum,
     /// Multiply them (`and` for booleans).
     Product,
-    /// Keep the least; a NaN wins. Not for complex numbers.
+    /// Keep the least; NaN propagates. Not for complex numbers.
     Min,
-    /// Keep the greatest; a NaN wins. Not for complex numbers.
+    /// Keep the greatest; NaN propagates. Not for complex numbers.
     Max,
-    /// 1 (`true`) if any is not zero, else 0.
+    /// 1 (`true`) if any value is not zero, else 0.
     Any,
-    /// 1 (`true`) if all are not zero, else 0.
+    /// 1 (`true`) if all values are not zero, else 0.
     All,
-    /// Keep the first that was given.
+    /// Keep the first value in input order.
     First,
-    /// Keep the last that was given.
+    /// Keep the last value in input order.
     Last,
 }

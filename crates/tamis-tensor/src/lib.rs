@@ -20,13 +20,13 @@ mod typed;
 
 pub use arrays::{Index, IndexArray, ValueArray, bisect};
 pub use buffer::Buffer;
-pub use convert::{settle, written_as};
+pub use convert::{finalize, written_as};
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
-pub use memory::{Keeper, keep_memory_with, room};
+pub use memory::{MemoryPool, set_memory_pool, with_capacity};
 pub use stats::{LevelStatistics, Statistics};
 pub use structure::{
-    BLOCK_SIDES, BlockFit, Diagonals, Lines, MatrixStatistics, Mirror, Part, Proposal, Slices, Structure, propose,
+    BLOCK_SIDES, BlockFit, Diagonals, Lines, MatrixStatistics, Mirror, Proposal, Slices, StoredPart, Structure, propose,
 };
 pub use tensor::{LiteralRange, Tensor};
 pub use threads::{set_threads, threads, with_threads};

@@ -1,4 +1,4 @@
-//! Allocation that may be refused: every array whose length follows from a shape is made here.
+//! Fallible allocation of large arrays, and reuse of their memory (a memory pool).
 
 use bytemuck::{Pod, Zeroable};
 use std::alloc::Layout;
@@ -7,110 +7,111 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
-/// Arrays from this size on are backed by large pages where the system has them, and kept for reuse when a
-/// tensor is dropped: having the system clear fresh memory costs more than converting a matrix.
+/// Arrays of at least this size are backed by large pages if the system supports them, and pooled
+/// for reuse when a tensor is dropped: clearing fresh memory in the system costs more than
+/// converting a matrix.
 const LARGE: usize = 2 << 20;
 
-/// Below this size the system is not asked how much memory is left.
-const ASK: usize = 256 << 20;
+/// Allocations below this size do not check the free memory of the system.
+const CHECKED: usize = 256 << 20;
 
-/// How much memory of dropped tensors is kept for reuse, over all threads.
-const KEEP: usize = 256 << 20;
+/// The capacity of the pool, over all threads.
+const POOL_CAPACITY: usize = 256 << 20;
 
-/// Memory of dropped tensors, oldest first.
-static KEPT: Mutex<Vec<Block>> = Mutex::new(Vec::new());
+/// The pool: memory of dropped tensors, oldest first.
+static POOL: Mutex<Vec<PooledBlock>> = Mutex::new(Vec::new());
 
-/// Who keeps memory for reuse instead of this module, if anybody does.
-static KEEPER: OnceLock<Keeper> = OnceLock::new();
+/// A memory pool that replaces the pool of this module.
+static REPLACEMENT: OnceLock<MemoryPool> = OnceLock::new();
 
 /// Memory with the layout that it was allocated with.
 type Taken = (NonNull<u8>, Layout);
 
-/// Somebody who keeps memory of the global allocator for reuse.
+/// A pool of memory of the global allocator.
 ///
 /// # Safety
-/// `take` gives memory of the global allocator that nobody else uses, with the layout that it says: of at least the size
-/// and of the alignment that is asked for, and a multiple of the unit (the second argument). `give` takes such memory.
+/// `take` returns memory of the global allocator without another owner, with its layout: at least
+/// of the requested size, of the requested alignment, and a multiple of the unit (the second
+/// argument). `give` accepts such memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Keeper {
-    /// Gives memory for a layout, a multiple of so many bytes long; none if there is none.
+pub struct MemoryPool {
+    /// Takes memory for a layout, a multiple of a unit; `None` if the pool has none.
     pub take: fn(Layout, usize) -> Option<Taken>,
-    /// Takes memory that nobody uses, or frees it.
+    /// Returns memory to the pool, or frees it.
     pub give: fn(NonNull<u8>, Layout),
-    /// Smaller memory is not worth keeping.
+    /// The minimum size of pooled memory.
     pub smallest: usize,
 }
 
-/// Lets somebody else keep the memory of dropped tensors, so that those who make tensors share one stock. The first
-/// caller decides for the whole process.
+/// Replaces the pool, so that all producers of tensors share one. The first call decides for the
+/// whole process.
 ///
 /// # Safety
-/// The functions do what [`Keeper`] says.
-pub unsafe fn keep_memory_with(keeper: Keeper) {
-    let _ = KEEPER.set(keeper);
+/// The functions satisfy the contract of [`MemoryPool`].
+pub unsafe fn set_memory_pool(pool: MemoryPool) {
+    let _ = REPLACEMENT.set(pool);
 }
 
-/// Memory that nobody uses, allocated with this layout.
-struct Block {
+/// Unused memory with its layout.
+struct PooledBlock {
     memory: *mut u8,
     layout: Layout,
 }
 
-// SAFETY: a block owns its memory, which no other thread knows of.
-unsafe impl Send for Block {}
+// SAFETY: a block owns its memory.
+unsafe impl Send for PooledBlock {}
 
-impl Drop for Block {
+impl Drop for PooledBlock {
     fn drop(&mut self) {
-        // SAFETY: the memory was allocated by the global allocator with this layout, and nobody uses it.
+        // SAFETY: the memory was allocated by the global allocator with this layout, and is unused.
         unsafe { std::alloc::dealloc(self.memory, self.layout) }
     }
 }
 
-/// Takes the memory of a vector that is no longer needed, to be used by a later [`reserve`].
+/// Returns the memory of a vector to the pool, for a later [`reserve`].
 pub(crate) fn recycle<T>(values: Vec<T>) {
     let mut values = ManuallyDrop::new(values);
     let Ok(layout) = Layout::array::<T>(values.capacity()) else { return };
-    if let Some(keeper) = KEEPER.get()
+    if let Some(pool) = REPLACEMENT.get()
         && !std::mem::needs_drop::<T>()
-        && layout.size() >= keeper.smallest.max(1)
+        && layout.size() >= pool.smallest.max(1)
         && let Some(memory) = NonNull::new(values.as_mut_ptr() as *mut u8)
     {
-        return (keeper.give)(memory, layout);
+        return (pool.give)(memory, layout);
     }
-    if std::mem::needs_drop::<T>() || !(LARGE..=KEEP).contains(&layout.size()) {
+    if std::mem::needs_drop::<T>() || !(LARGE..=POOL_CAPACITY).contains(&layout.size()) {
         drop(ManuallyDrop::into_inner(values));
         return;
     }
-    let block = Block { memory: values.as_mut_ptr() as *mut u8, layout };
+    let block = PooledBlock { memory: values.as_mut_ptr() as *mut u8, layout };
     let mut freed = Vec::new();
-    if let Ok(mut kept) = KEPT.lock() {
+    if let Ok(mut kept) = POOL.lock() {
         kept.push(block);
         let mut total: usize = kept.iter().map(|block| block.layout.size()).sum();
-        while total > KEEP {
+        while total > POOL_CAPACITY {
             let oldest = kept.remove(0);
             total -= oldest.layout.size();
-            // Freeing takes time that other threads need not wait for.
+            // Memory is freed outside of the lock.
             freed.push(oldest);
         }
     }
 }
 
-/// Memory for `len` values from a dropped tensor, when some fits without wasting more than a quarter.
+/// Pooled memory for `len` values, if a block fits with less than a quarter unused.
 fn recycled<T>(len: usize) -> Option<Vec<T>> {
     let wanted = Layout::array::<T>(len).ok()?;
-    if let Some(keeper) = KEEPER.get() {
-        let (memory, layout) = Some(wanted)
-            .filter(|w| w.size() >= keeper.smallest.max(1))
-            .and_then(|w| (keeper.take)(w, size_of::<T>()))?;
-        // SAFETY: the memory is of the global allocator and ours alone, and its layout is that of `size / size_of::<T>()`
-        // values of `T`, as the keeper promises.
+    if let Some(pool) = REPLACEMENT.get() {
+        let (memory, layout) =
+            Some(wanted).filter(|w| w.size() >= pool.smallest.max(1)).and_then(|w| (pool.take)(w, size_of::<T>()))?;
+        // SAFETY: the memory is of the global allocator, has no other owner, and its layout is that
+        // of `size / size_of::<T>()` values of `T`, by the contract of the pool.
         return Some(unsafe { Vec::from_raw_parts(memory.as_ptr() as *mut T, 0, layout.size() / size_of::<T>()) });
     }
     if wanted.size() < LARGE {
         return None;
     }
-    let mut kept = KEPT.lock().ok()?;
-    let fits = |block: &Block| {
+    let mut kept = POOL.lock().ok()?;
+    let fits = |block: &PooledBlock| {
         let size = block.layout.size();
         block.layout.align() == wanted.align()
             && size >= wanted.size()
@@ -119,12 +120,13 @@ fn recycled<T>(len: usize) -> Option<Vec<T>> {
     };
     let at = kept.iter().rposition(fits)?;
     let block = ManuallyDrop::new(kept.remove(at));
-    // SAFETY: the block's memory is ours alone, and its layout is that of `size / size_of::<T>()` values of `T`.
+    // SAFETY: the block owns its memory, and its layout is that of `size / size_of::<T>()` values
+    // of `T`.
     Some(unsafe { Vec::from_raw_parts(block.memory as *mut T, 0, block.layout.size() / size_of::<T>()) })
 }
 
-/// The values with less room to spare. Few values move out of much memory, which is kept whole: given back in part it
-/// would be fresh pages the next time.
+/// The values with less unused capacity. Few values are moved out of a large allocation, which is
+/// pooled as a whole: returned in part, it would be fresh pages the next time.
 pub(crate) fn fitted<T: Clone>(mut values: Vec<T>) -> Vec<T> {
     let spare = values.capacity() - values.len();
     if spare > values.len()
@@ -139,7 +141,7 @@ pub(crate) fn fitted<T: Clone>(mut values: Vec<T>) -> Vec<T> {
     values
 }
 
-/// An empty vector with room for `len` values, or a diagnostic that says what did not fit.
+/// An empty vector of this capacity, or a diagnostic.
 pub(crate) fn reserve<T>(len: usize, what: &str) -> Result<Vec<T>> {
     if let Some(values) = recycled(len) {
         return Ok(values);
@@ -154,15 +156,15 @@ pub(crate) fn reserve<T>(len: usize, what: &str) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// An empty vector with room for `len` values, in memory like that of tensors: on large pages, if there are many, which those who
-/// look here and there find sooner.
+/// An empty vector of this capacity, in memory like that of tensors: on large pages if it is large,
+/// which makes random access faster.
 ///
 /// ```
-/// let mut numbers: Vec<u32> = tamis_tensor::room(3);
+/// let mut numbers: Vec<u32> = tamis_tensor::with_capacity(3);
 /// numbers.extend([1, 2, 3]);
 /// assert!(numbers.capacity() >= 3);
 /// ```
-pub fn room<T>(len: usize) -> Vec<T> {
+pub fn with_capacity<T>(len: usize) -> Vec<T> {
     reserve(len, "values").unwrap_or_default()
 }
 
@@ -176,7 +178,7 @@ pub(crate) fn filled<T: Pod>(len: usize, value: T, what: &str) -> Result<Vec<T>>
     Ok(values)
 }
 
-/// `len` zeros, from pages that the system has already cleared when there are many.
+/// `len` zeros, from pages that the system has already cleared, if there are many.
 pub(crate) fn zeroed<T: Zeroable + Clone>(len: usize, what: &str) -> Result<Vec<T>> {
     if let Some(mut values) = recycled(len) {
         values.resize(len, T::zeroed());
@@ -193,12 +195,12 @@ pub(crate) fn zeroed<T: Zeroable + Clone>(len: usize, what: &str) -> Result<Vec<
         return Err(refused());
     }
     prefer_large_pages(memory as *mut u8, layout.size());
-    // SAFETY: the memory comes from the global allocator with the layout of `len` values of `T`, and
-    // all bytes zero are a value of `T`.
+    // SAFETY: the memory comes from the global allocator with the layout of `len` values of `T`,
+    // and all bytes zero are a value of `T`.
     Ok(unsafe { Vec::from_raw_parts(memory, len, len) })
 }
 
-/// The diagnostic for an array of `count` values that cannot be had.
+/// The diagnostic for an array of `count` values that cannot be allocated.
 pub(crate) fn too_large(count: u64, size: usize, what: &str) -> Diagnostic {
     let bytes = count as f64 * size as f64;
     let units = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
@@ -223,9 +225,9 @@ pub(crate) fn product(parents: usize, extent: u64) -> Result<usize> {
     usize::try_from(total).map_err(|_| too_large(total, 1, "the positions of a dense level"))
 }
 
-/// Whether the system says that this many bytes are left. When it says nothing, allocation will tell.
+/// True if the system reports this many free bytes. If it reports nothing, the allocation decides.
 pub(crate) fn available(bytes: usize) -> bool {
-    if bytes < ASK || !cfg!(target_os = "linux") {
+    if bytes < CHECKED || !cfg!(target_os = "linux") {
         return true;
     }
     let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return true };
@@ -243,7 +245,7 @@ fn prefer_large_pages(memory: *mut u8, bytes: usize) {
     let end = (memory as usize + bytes) & !4095;
     if end > start {
         // SAFETY: the range lies within memory that the caller has just allocated; the advice does
-        // not change its contents, and failure leaves everything as it was.
+        // not change its contents, and a failure has no effect.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE) };
     }
 }
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn memory_is_used_again() {
-        // A length of its own, so that no other test takes the memory in between.
+        // A unique length, so that no other test takes the memory in between.
         let length = LARGE / 8 + 4321;
         let first: Vec<u64> = reserve(length, "it").unwrap();
         let (place, capacity) = (first.as_ptr() as usize, first.capacity());
@@ -271,10 +273,10 @@ mod tests {
         let other: Vec<u32> = reserve(2 * length, "it").unwrap();
         assert_ne!(other.as_ptr() as usize, place, "of another alignment");
         for _ in 0..10 {
-            recycle(vec![0u8; KEEP / 4]);
+            recycle(vec![0u8; POOL_CAPACITY / 4]);
         }
-        let kept: usize = KEPT.lock().unwrap().iter().map(|block| block.layout.size()).sum();
-        assert!(kept <= KEEP);
+        let kept: usize = POOL.lock().unwrap().iter().map(|block| block.layout.size()).sum();
+        assert!(kept <= POOL_CAPACITY);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Tensors as the reference interpreter takes and gives them.
+//! Tensors as operands and results of the reference interpreter.
 
 use crate::{Combine, Coordinates, Tensor, ValueArray};
 use tamis_ir::diag::Result;
@@ -33,7 +33,8 @@ impl Operand for Tensor {
 }
 
 impl Tensor {
-    /// A tensor of what differs from the fill in a grid (of everything, if the grid is dense).
+    /// A tensor of the elements of a grid that differ from the fill (of all elements, if the grid
+    /// is dense).
     pub fn from_grid(grid: &Grid, format: &Format) -> Result<Tensor> {
         let shape = grid.shape().to_vec();
         let mut columns: Vec<Vec<u64>> = vec![Vec::new(); shape.len()];

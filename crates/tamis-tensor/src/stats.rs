@@ -1,7 +1,7 @@
-//! Facts about what a tensor stores: how much, in which fibers, and for matrices the structure.
+//! Statistics of tensors: nnz, fiber lengths, and the structure of matrices.
 //!
-//! Everything here is linear, in time and memory, in the stored entries and the arrays of the levels; nothing has the
-//! size of a dimension that is not stored, so a matrix of a trillion rows is no obstacle.
+//! All statistics take time and memory linear in nnz and the arrays of the levels; nothing is
+//! proportional to a dimension that is not stored, so a matrix of a trillion rows is feasible.
 
 use crate::convert::{self, numbers};
 use crate::levels::tree;
@@ -11,7 +11,7 @@ use std::fmt;
 use tamis_ir::format::DimExpr;
 use tamis_ir::{Value, diag::Result};
 
-/// What [`Tensor::statistics`] finds.
+/// The statistics of [`Tensor::statistics`].
 ///
 /// ```
 /// use tamis_ir::Format;
@@ -24,11 +24,11 @@ use tamis_ir::{Value, diag::Result};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
-    /// How many entries are stored, as [`Tensor::nnz`] counts them.
+    /// The number of stored entries, as in [`Tensor::nnz`].
     pub stored: usize,
-    /// How many of them are zero.
+    /// The number of stored zeros.
     pub explicit_zeros: usize,
-    /// How many of them equal the fill.
+    /// The number of stored entries that equal the fill.
     pub explicit_fills: usize,
     /// Stored entries per coordinate, from 0 to 1 (0 when there are no coordinates).
     pub density: f64,
@@ -38,26 +38,26 @@ pub struct Statistics {
     pub levels: Vec<LevelStatistics>,
     /// For rank 2.
     pub matrix: Option<MatrixStatistics>,
-    /// What a format could make use of.
+    /// The recognised structure.
     pub structure: Structure,
 }
 
-/// How the fibers of one level are filled.
+/// The occupancy of the fibers of one level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelStatistics {
-    /// The level as formats write it.
+    /// The level in the text form of formats.
     pub name: String,
     /// The dimension it stores; of a difference, the first one.
     pub dimension: usize,
-    /// What it stores of the dimensions.
+    /// The expression of dimensions that it stores.
     pub stores: DimExpr,
-    /// How many coordinates the level has.
+    /// The size of the level.
     pub size: u64,
-    /// How many fibers there are: one for each stored position above, which a run is, however long.
+    /// The number of fibers: one for each stored position above; a run counts once.
     pub fibers: usize,
-    /// How many coordinates are stored in all of them.
+    /// The number of stored coordinates of all fibers.
     pub coordinates: usize,
-    /// How many fibers store nothing.
+    /// The number of empty fibers.
     pub empty_fibers: usize,
     /// The fewest coordinates in a fiber (0 without fibers).
     pub least: usize,
@@ -70,7 +70,7 @@ pub struct LevelStatistics {
 }
 
 impl Tensor {
-    /// Counts and structure of what is stored; a diagnostic if there is not enough memory to find out.
+    /// Statistics and structure of the stored entries; a diagnostic if memory is exhausted.
     ///
     /// ```
     /// use tamis_ir::{Format, Value};
@@ -99,11 +99,11 @@ impl Tensor {
         })
     }
 
-    /// How many stored values are the number `zero`, and how many the fill.
+    /// The number of stored values that equal `zero`, and of those that equal the fill.
     fn count_stored(&self, zero: Value) -> Result<(usize, usize)> {
         let Some(values) = self.values() else { return Ok((0, 0)) };
         if tree::shares(self.format().levels()) && self.format().is_onto(self.shape()) {
-            // The value of a run stands for each of its coordinates.
+            // The value of a run counts for each of its coordinates.
             let weights = tree::weights(self.levels())?;
             let equal = |number: Value| {
                 let differing = numbers::differing(values, number)?;
@@ -113,7 +113,7 @@ impl Tensor {
             return Ok((equal(zero)?, equal(self.fill())?));
         }
         let gathered;
-        // Positions that are not stored (the holes of a bytemap) hold fills that nobody stored.
+        // Positions that are not stored (the holes of a bytemap) hold implicit fills.
         let values: &ValueArray = if values.len() == self.nnz() {
             values
         } else {
@@ -131,7 +131,8 @@ impl Tensor {
 
 fn level_statistics(tensor: &Tensor) -> Result<Vec<LevelStatistics>> {
     let mut all = Vec::with_capacity(tensor.levels().len());
-    // The stored positions above: all of them up to a count, until a level with holes makes a list necessary.
+    // The stored parent positions: a count for all of them, until a level with holes requires a
+    // list.
     let mut fibers = 1;
     let mut reached: Option<Vec<usize>> = None;
     for (k, level) in tensor.levels().iter().enumerate() {
@@ -143,7 +144,7 @@ fn level_statistics(tensor: &Tensor) -> Result<Vec<LevelStatistics>> {
             empty += if length == 0 { times } else { 0 };
         };
         match &reached {
-            // All fibers are alike, and there may be more of them than anything has room for.
+            // All fibers are equal, and their number may exceed the memory.
             _ if (capabilities.full || capabilities.one_per_fiber) && fibers > 0 => {
                 count(level.fiber_length(0), fibers)
             }

@@ -1,4 +1,4 @@
-//! The tensor: a format, a shape, one storage per level, values and a fill.
+//! The tensor type: a format, a shape, one storage per level, values and a fill.
 
 mod compare;
 mod display;
@@ -16,11 +16,11 @@ use tamis_ir::{Code, DType, Diagnostic, Kind, Value, diag::Result};
 
 /// A tensor in some format: immutable, cheap to clone, and safe to share between threads.
 ///
-/// Whatever the format, a tensor *means* a dense grid of numbers: stored values where there are any, the
-/// fill everywhere else.
+/// In every format, a tensor *means* a dense grid of numbers: its stored values, and the fill at
+/// all other coordinates.
 ///
-/// Widths of positions and coordinates are those of the arrays ([`Tensor::level_arrays`]); a format that
-/// writes none does not restrict what [`Tensor::from_parts`] takes.
+/// Widths of positions and coordinates are those of the arrays ([`Tensor::level_arrays`]); a format
+/// without explicit widths does not restrict those of [`Tensor::from_parts`].
 ///
 /// ```
 /// use tamis_ir::{Format, Value};
@@ -39,10 +39,10 @@ use tamis_ir::{Code, DType, Diagnostic, Kind, Value, diag::Result};
 /// ```
 #[derive(Clone)]
 pub struct Tensor {
-    parts: Arc<Parts>,
+    parts: Arc<TensorParts>,
 }
 
-/// The integer types that a literal fits, which decide where it may be used.
+/// The integer types that a literal fits, for type inference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LiteralRange {
     /// It is not an integer.
@@ -51,7 +51,7 @@ pub enum LiteralRange {
     Integers(u32),
 }
 
-struct Parts {
+struct TensorParts {
     format: Format,
     extents: Vec<u64>,
     shape: Vec<u64>,
@@ -59,15 +59,15 @@ struct Parts {
     levels: Levels,
     values: Option<ValueArray>,
     nnz: OnceLock<usize>,
-    /// Whether it stands for a number in a text, whose type adapts.
+    /// True if it represents a literal, whose type adapts.
     literal: bool,
 }
 
-/// A pattern below `dense` stores nothing at all, however many entries it has; so many may be listed.
+/// A pattern below `dense` stores nothing, for any number of entries; this is the maximum number.
 const MAX_IMPLIED: usize = 1 << 32;
 
 impl Tensor {
-    /// A tensor of parts that fit each other.
+    /// A tensor of consistent components.
     pub(crate) fn new(
         format: Format,
         shape: &[u64],
@@ -75,13 +75,13 @@ impl Tensor {
         levels: Levels,
         values: Option<ValueArray>,
     ) -> Result<Tensor> {
-        let format = format.settled();
+        let format = format.without_workspace();
         let extents = format.level_extents(shape)?;
-        let room = extents.iter().try_fold(1u64, |cells, extent| cells.checked_mul(*extent));
-        if tree::shares(format.levels()) && room.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
-            // There cannot be too many, and counting them takes a look at every run.
+        let cells = extents.iter().try_fold(1u64, |cells, extent| cells.checked_mul(*extent));
+        if tree::shares(format.levels()) && cells.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
+            // Their number is bounded, and counting them requires a pass over all runs.
             let (shape, nnz) = (shape.to_vec(), OnceLock::new());
-            let parts = Parts { format, extents, shape, fill, levels, values, nnz, literal: false };
+            let parts = TensorParts { format, extents, shape, fill, levels, values, nnz, literal: false };
             return Ok(Tensor { parts: Arc::new(parts) });
         }
         let nnz =
@@ -95,17 +95,19 @@ impl Tensor {
                 "store the large dimensions in levels that store only nonzeros, such as `sparse` or `sparse_runs`",
             ));
         };
-        // Where not everything that is stored is an element, somebody who asks has them counted.
+        // If some stored coordinates are padding, elements are counted lazily.
         let nnz = if format.is_onto(shape) { OnceLock::from(nnz) } else { OnceLock::new() };
         let shape = shape.to_vec();
-        Ok(Tensor { parts: Arc::new(Parts { format, extents, shape, fill, levels, values, nnz, literal: false }) })
+        Ok(Tensor {
+            parts: Arc::new(TensorParts { format, extents, shape, fill, levels, values, nnz, literal: false }),
+        })
     }
 
-    /// A tensor of arrays that are taken as they are, without copying.
+    /// A tensor of foreign arrays, zero-copy.
     ///
-    /// Every invariant is checked; the first one that is broken is the diagnostic. `levels` holds the arrays of
-    /// each level, outermost first; `values` has one value for each position below the last level, and is
-    /// `None` exactly when the leaf is `pattern`.
+    /// Every invariant is checked; the diagnostic is of the first violation. `levels` holds the
+    /// arrays of each level, outermost first; `values` has one value for each position below the
+    /// last level, and is `None` exactly if the leaf is `pattern`.
     ///
     /// ```
     /// use tamis_ir::{Format, Value};
@@ -155,10 +157,11 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// A tensor of arrays that a kernel wrote, which may be longer than needed: each is cut to the length that
-    /// follows from the levels above it, and memory that would be wasted is given back. Nothing is copied.
+    /// A tensor of arrays that a kernel wrote, which may be longer than needed: each is truncated
+    /// to the length that the levels above determine, and unused memory is freed. Nothing is
+    /// copied.
     ///
-    /// Every invariant is checked, as [`Tensor::from_parts`] does.
+    /// Every invariant is checked, as by [`Tensor::from_parts`].
     ///
     /// ```
     /// use tamis_ir::{Format, Value};
@@ -181,11 +184,12 @@ impl Tensor {
         Tensor::from_parts(shape, format, arrays, values, fill)
     }
 
-    /// [`Tensor::from_longer_parts`], of whose invariants only the lengths of arrays are checked.
+    /// [`Tensor::from_longer_parts`] with checks of the lengths of arrays only.
     ///
     /// # Safety
-    /// Every invariant of every level holds up to the lengths that arrays are cut to, booleans are 0 or 1, `values` are
-    /// there unless the leaf is a pattern, and `fill` is of their type: compiled code relies on that.
+    /// Every invariant of every level holds up to the truncated lengths, booleans are 0 or 1,
+    /// `values` exist unless the leaf is a pattern, and `fill` is of their type: compiled code
+    /// relies on that.
     pub unsafe fn from_longer_parts_unchecked(
         shape: &[u64],
         format: &Format,
@@ -202,7 +206,7 @@ impl Tensor {
         &self.parts.shape
     }
 
-    /// How many dimensions there are.
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.parts.shape.len()
     }
@@ -217,19 +221,19 @@ impl Tensor {
         self.parts.fill
     }
 
-    /// How the tensor is stored.
+    /// The storage format.
     pub fn format(&self) -> &Format {
         &self.parts.format
     }
 
-    /// The size of each level, outermost first: that of the dimension it stores, unless the format's map cuts or
-    /// combines dimensions.
+    /// The size of each level, outermost first: that of its dimension, unless the format's map
+    /// splits or combines dimensions.
     pub fn extents(&self) -> &[u64] {
         &self.parts.extents
     }
 
-    /// How many entries are stored, those that equal the fill included. What a `dense` level stores is
-    /// every coordinate, so for an all-dense tensor this is the number of its cells.
+    /// The number of stored entries (nnz), including those that equal the fill. A `dense` level
+    /// stores every coordinate, so for an all-dense tensor this is the number of cells.
     pub fn nnz(&self) -> usize {
         *self.parts.nnz.get_or_init(|| {
             let onto = self.format().is_onto(self.shape());
@@ -248,7 +252,7 @@ impl Tensor {
         levels + self.parts.values.as_ref().map_or(0, |values| values.nbytes())
     }
 
-    /// The values, one for each position below the last level; none for a pattern.
+    /// The values, one for each position below the last level; `None` for a pattern.
     pub fn values(&self) -> Option<&ValueArray> {
         self.parts.values.as_ref()
     }
@@ -271,13 +275,13 @@ impl Tensor {
         self.shape().iter().try_fold(1u64, |count, n| count.checked_mul(*n))
     }
 
-    /// The same tensor in another format; arrays are shared where the layouts agree.
+    /// The same tensor in another format; arrays are shared if the layouts agree.
     ///
-    /// The fill stays; a target whose leaf writes another fill is refused (E0709), unless every coordinate is stored,
-    /// so that nothing changes. Entries that equal the fill stay stored, except those of formats that store
-    /// every coordinate asked or not (`dense`).
-    /// Converting to `pattern` keeps the entries that are not zero, as booleans; from `pattern`, the
-    /// values are booleans, too.
+    /// The fill stays. A target with another fill in its leaf is rejected (E0709), unless every
+    /// coordinate is stored, so that the fill is irrelevant. Entries that equal the fill stay
+    /// stored, except those of formats that store every coordinate (`dense`). Converting to
+    /// `pattern` keeps the nonzero entries, as booleans; the values of a converted `pattern` are
+    /// booleans, too.
     ///
     /// ```
     /// use tamis_ir::{Format, Value};
@@ -295,13 +299,13 @@ impl Tensor {
     /// The stored entries, sorted by their coordinates in the order of the dimensions (row-major).
     pub fn to_coordinates(&self) -> Coordinates {
         self.try_to_coordinates().unwrap_or_else(|d| {
-            // The entries are in memory already; there being no room for a second copy is as final as
-            // it is everywhere else in Rust.
+            // The entries are in memory already; a failure to allocate a second copy is fatal, as
+            // elsewhere in Rust.
             panic!("{d}")
         })
     }
 
-    /// [`Tensor::to_coordinates`], with a diagnostic when there is not enough memory for them.
+    /// [`Tensor::to_coordinates`], with a diagnostic if memory is exhausted.
     pub fn try_to_coordinates(&self) -> Result<Coordinates> {
         let entries = if tree::pads(self.format().levels()) {
             convert::stored_entries(self)?
@@ -325,8 +329,8 @@ impl Tensor {
             .ok_or_else(|| Diagnostic::new(Code::E0701, "a dense tensor has values").help("report this"))
     }
 
-    /// The value at these coordinates: the stored one, or the fill; `None` outside of the shape, or when
-    /// there are not as many coordinates as dimensions.
+    /// The value at these coordinates: the stored one, or the fill; `None` out of bounds, or for a
+    /// wrong number of coordinates.
     pub fn get(&self, coordinates: &[u64]) -> Option<Value> {
         if coordinates.len() != self.rank() || coordinates.iter().zip(self.shape()).any(|(c, n)| c >= n) {
             return None;
@@ -340,8 +344,8 @@ impl Tensor {
         })
     }
 
-    /// Calls `visit` with the coordinates (in the order of the dimensions) and the value of every stored entry, in
-    /// storage order.
+    /// Calls `visit` with the coordinates (in the order of the dimensions) and the value of every
+    /// stored entry, in storage order.
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u64], Value)) {
         self.for_each_while(&mut |coordinates, value| {
             visit(coordinates, value);
@@ -349,7 +353,8 @@ impl Tensor {
         });
     }
 
-    /// [`Tensor::for_each`], until `visit` is false: the first entries of a tensor cost no more than they are.
+    /// [`Tensor::for_each`] until `visit` is false: the cost is proportional to the visited
+    /// entries.
     pub fn for_each_while(&self, visit: &mut dyn FnMut(&[u64], Value) -> bool) {
         let mut coordinates = vec![0; self.rank()];
         tree::visit_while(self.levels(), &mut |stored, position| {
@@ -360,7 +365,7 @@ impl Tensor {
 
     /// The same tensor with values (and fill) of another type, cast as [`Value::cast`] does.
     ///
-    /// The levels are shared. A pattern that becomes anything but `bool` is given values.
+    /// The levels are shared. A pattern that is cast to another type than `bool` gets values.
     pub fn cast(&self, dtype: DType) -> Tensor {
         if dtype == self.dtype() {
             return self.clone();
@@ -381,7 +386,7 @@ impl Tensor {
     fn holding(&self, leaf: Leaf, values: ValueArray, fill: Value) -> Tensor {
         let parts = &self.parts;
         Tensor {
-            parts: Arc::new(Parts {
+            parts: Arc::new(TensorParts {
                 format: parts.format.clone().with_leaf(leaf),
                 extents: parts.extents.clone(),
                 shape: parts.shape.clone(),
@@ -394,8 +399,9 @@ impl Tensor {
         }
     }
 
-    /// A tensor of rank 0 that stands for a literal: its type is weak, as that of Python's numbers is in NumPy. It adapts to the
-    /// types that it meets, within its kind: with `f32` it computes in `f32`, with `i32` a float computes in `f64`.
+    /// A tensor of rank 0 that represents a literal: its type is weak, as that of Python's numbers
+    /// is in NumPy. It adapts to the types of other operands, within its kind: with `f32` it
+    /// computes in `f32`, with `i32` a float computes in `f64`.
     ///
     /// ```
     /// use tamis_ir::Value;
@@ -413,8 +419,8 @@ impl Tensor {
         tensor
     }
 
-    /// The integer types that a literal fits; none if the tensor is not a literal. Two literals of one type and range are
-    /// interchangeable where types are inferred.
+    /// The integer types that a literal fits; `None` if the tensor is not a literal. Two literals
+    /// of one type and range are interchangeable in type inference.
     pub fn literal_range(&self) -> Option<LiteralRange> {
         if !self.parts.literal {
             return None;
@@ -428,7 +434,7 @@ impl Tensor {
         Some(LiteralRange::Integers(fits.fold(0, |set, (k, _)| set | 1 << k)))
     }
 
-    /// A tensor that stores the same coordinates with other values, one for each of these, and another fill; nothing else is copied.
+    /// A tensor with the same pattern, these values and another fill; the levels are shared.
     ///
     /// ```
     /// use tamis_ir::{Format, Value};
@@ -456,19 +462,20 @@ impl Tensor {
         Ok(tensor)
     }
 
-    /// Whether both have the same shape, and the same number at every coordinate, whatever the formats and
-    /// value types: `1`, `1.0` and `True` are the same number, zeros of either sign are, and all NaNs are.
+    /// True if both have the same shape and equal numbers at every coordinate, for any formats and
+    /// value types: `1`, `1.0` and `True` are equal, zeros of either sign are, and all NaNs are.
     pub fn same_values(&self, other: &Tensor) -> bool {
         match compare::first_difference(self, other, &numbers::same_across_types) {
             Ok(difference) => self.shape() == other.shape() && difference.is_none(),
-            // As for `to_coordinates`: both are in memory already, and there is no room for more.
+            // As for `to_coordinates`: both are in memory already, and a failure to allocate is
+            // fatal.
             Err(d) => panic!("{d}"),
         }
     }
 
-    /// The first coordinates, row by row, at which two tensors of one shape hold values that are not the `same`; with
-    /// both values. Neither is made dense, unless the other one is. Tensors of different shapes have no coordinates in
-    /// common, and so no difference.
+    /// The first coordinates, in row-major order, at which two tensors of one shape have values
+    /// that are not the `same`, with both values. Neither is densified, unless the other one is
+    /// dense. Tensors of different shapes have no coordinates in common, and so no difference.
     ///
     /// ```
     /// use tamis_ir::{Format, Value};
@@ -488,7 +495,7 @@ impl Tensor {
     }
 }
 
-/// Arrays cut to length; the values, too.
+/// Truncates arrays and values to their final lengths.
 fn cut(
     shape: &[u64],
     format: &Format,

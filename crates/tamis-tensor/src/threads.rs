@@ -1,7 +1,7 @@
-//! How many threads share the work of reading, converting and computing, and how work is given to them.
+//! The number of threads, and fork-join parallelism over the thread pool.
 //!
-//! The number is, in this order: that of [`with_threads`] around the call, that of [`set_threads`], that of the variable
-//! `TAMIS_NUM_THREADS`, and as many as there are cores.
+//! The number is the first specified one of: [`with_threads`] around the call, [`set_threads`], the
+//! variable `TAMIS_NUM_THREADS`, the number of cores.
 
 mod team;
 
@@ -10,33 +10,33 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tamis_ir::{Code, Diagnostic};
 
-/// The variable of the environment that says how many threads there are.
+/// The environment variable for the number of threads.
 pub const VARIABLE: &str = "TAMIS_NUM_THREADS";
 
-/// More threads than this are never used.
+/// The maximum number of threads.
 const MOST: usize = 1024;
 
-/// The number for the process; 0 if nothing is said.
+/// The number for the process; 0 if unspecified.
 static SET: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// The number for what this thread calls; 0 if nothing is said.
+    /// The number for calls of this thread; 0 if unspecified.
     static HERE: Cell<usize> = const { Cell::new(0) };
 }
 
 thread_local! {
-    /// Whether everything is shared that can be.
+    /// True if all parallel code runs in parallel, regardless of size.
     static ALWAYS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether what this thread calls is shared by threads whether it pays or not.
+/// True if calls of this thread run in parallel regardless of size.
 pub fn always() -> bool {
     ALWAYS.get()
 }
 
-/// [`with_threads`], where everything is shared that can be, whether it pays or not: for tests.
+/// [`with_threads`] with all parallel code in parallel regardless of size: for tests.
 pub fn with_threads_always<T>(number: usize, work: impl FnOnce() -> T) -> T {
-    /// Puts back what was said before.
+    /// Restores the previous value on drop.
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -47,18 +47,19 @@ pub fn with_threads_always<T>(number: usize, work: impl FnOnce() -> T) -> T {
     with_threads(number, work)
 }
 
-/// How many threads share the work of what this thread calls.
+/// The number of threads for calls of this thread.
 ///
 /// ```
 /// use tamis_tensor::{threads, with_threads};
 /// assert_eq!(with_threads(3, threads), 3);
 /// ```
 pub fn threads() -> usize {
-    let said = [HERE.get(), SET.load(Ordering::Relaxed), said_outside()];
-    said.into_iter().find(|n| *n > 0).unwrap_or_else(rayon::current_num_threads).clamp(1, MOST)
+    let specified = [HERE.get(), SET.load(Ordering::Relaxed), from_environment()];
+    specified.into_iter().find(|n| *n > 0).unwrap_or_else(rayon::current_num_threads).clamp(1, MOST)
 }
 
-/// Sets the number for the whole process; none for as many as there are cores, or as the environment says.
+/// Sets the number for the whole process; `None` for the environment variable, or the number of
+/// cores.
 ///
 /// ```
 /// use tamis_tensor::{set_threads, threads};
@@ -70,7 +71,7 @@ pub fn set_threads(number: Option<usize>) {
     SET.store(number.unwrap_or(0), Ordering::Relaxed);
 }
 
-/// Does some work with another number of threads than usual.
+/// Runs `work` with another number of threads.
 ///
 /// ```
 /// use tamis_tensor::{threads, with_threads};
@@ -79,7 +80,7 @@ pub fn set_threads(number: Option<usize>) {
 /// assert_eq!(threads(), usual);
 /// ```
 pub fn with_threads<T>(number: usize, work: impl FnOnce() -> T) -> T {
-    /// Puts back what was said before, whether the work ends well or not.
+    /// Restores the previous value on drop, also in a panic.
     struct Before(usize);
     impl Drop for Before {
         fn drop(&mut self) {
@@ -90,14 +91,14 @@ pub fn with_threads<T>(number: usize, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// What the environment says; 0 if that is nothing, or nothing that makes sense.
-fn said_outside() -> usize {
-    static SAID: OnceLock<usize> = OnceLock::new();
-    *SAID.get_or_init(|| threads_said().ok().flatten().unwrap_or(0))
+/// The number in the environment variable; 0 if it is not set or invalid.
+fn from_environment() -> usize {
+    static ENVIRONMENT: OnceLock<usize> = OnceLock::new();
+    *ENVIRONMENT.get_or_init(|| threads_from_environment().ok().flatten().unwrap_or(0))
 }
 
-/// The number of threads that the environment asks for.
-pub fn threads_said() -> Result<Option<usize>, Diagnostic> {
+/// The number of threads in the environment variable.
+pub fn threads_from_environment() -> Result<Option<usize>, Diagnostic> {
     let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
     let text = text.to_string_lossy();
     match text.trim().parse::<usize>() {
@@ -108,16 +109,18 @@ pub fn threads_said() -> Result<Option<usize>, Diagnostic> {
     }
 }
 
-/// To be called in a process that was just forked: threads of its parent that wait for work are not there.
+/// Resets the thread pool in a process that was just forked: the waiting threads of its parent do
+/// not exist there.
 pub fn forked() {
-    team::leave_all();
+    team::free_all();
 }
 
-/// Does `work(0)` to `work(workers - 1)` at once: the first here, the others on threads of the pool, or here if none comes in time. Ends when all have ended.
+/// Fork-join: runs `work(0)` to `work(workers - 1)` concurrently, the first here, the others on
+/// threads of the pool, or here if no thread is available in time. Returns when all are done.
 pub fn share(workers: usize, work: &(dyn Fn(usize) + Sync)) {
     let team = std::pin::pin!(team::Team::new(work));
     let team = team.as_ref();
-    // Whoever has just worked is asked first; the others have to be woken.
+    // Threads that still spin are asked first; the others have to be woken.
     for worker in 1..workers {
         if !team.ask(worker) {
             team.call(worker);
@@ -172,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn work_that_nobody_comes_for_is_done_here() {
-        // All threads of the pool wait until this is over: if it waited for them, it would never be.
+    fn work_without_a_free_thread_is_done_here() {
+        // All threads of the pool block until this is over: waiting for them would be a deadlock.
         let threads = rayon::current_num_threads();
         let (all, over) = (std::sync::Arc::new(AtomicUsize::new(0)), std::sync::Arc::new(AtomicUsize::new(0)));
         for _ in 0..threads {

@@ -9,7 +9,7 @@ use crate::{Coordinates, Index, IndexArray, Tensor, ValueArray, with_indices};
 use num_complex::Complex;
 use tamis_ir::{DType, Value};
 
-/// A Rust type that values are stored in.
+/// A Rust type of stored values.
 ///
 /// ```
 /// use tamis_ir::DType;
@@ -22,13 +22,13 @@ use tamis_ir::{DType, Value};
 /// assert_eq!(sum::<i64>(&vec![1.0, 2.5].into()), None);
 /// ```
 pub trait ValueType: Copy + Send + Sync + Into<Value> + 'static {
-    /// The value type that it stands for.
+    /// The corresponding value type.
     const DTYPE: DType;
 
     /// An array of this type.
     fn array(values: Vec<Self>) -> ValueArray;
 
-    /// The values of an array as a slice, if this is their type; none for `bool`.
+    /// The values of an array as a slice, if this is their type; `None` for `bool`.
     fn slice(array: &ValueArray) -> Option<&[Self]>;
 }
 
@@ -119,7 +119,7 @@ where
 }
 
 impl Tensor {
-    /// The stored values as a slice, in storage order, if `T` is their type; none for patterns.
+    /// The stored values as a slice, in storage order, if `T` is their type; `None` for patterns.
     ///
     /// ```
     /// use tamis_ir::Format;

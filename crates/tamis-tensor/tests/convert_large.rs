@@ -1,4 +1,4 @@
-//! The routes that only large matrices take: several threads, part by part, long rows, wide indices.
+//! Conversions of large matrices: threads, chunks, long rows, wide indices.
 
 use tamis_ir::{Format, Value};
 use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor};
@@ -16,20 +16,20 @@ impl Random {
 
 type Triples = Vec<(u64, u64, i32)>;
 
-/// Entries in random order, some of them repeated; the value tells when an entry was given.
+/// Entries in random order, with duplicates; the value is the input position of an entry.
 fn random(rows: u64, columns: u64, count: usize) -> Triples {
     let mut random = Random(88_172_645_463_325_252);
     (0..count).map(|e| (random.below(rows), random.below(columns), e as i32)).collect()
 }
 
-/// A few diagonals of a square matrix, row by row: neighbours stay close.
+/// A few diagonals of a square matrix, row by row: accesses are local.
 fn banded(n: u64) -> Triples {
     let offsets = [-40i64, -1, 0, 1, 40];
     let entry = |i: u64, d: &i64| i.checked_add_signed(*d).filter(|j| *j < n).map(|j| (i, j, (i * 7 + j) as i32));
     (0..n).flat_map(|i| offsets.iter().filter_map(move |d| entry(i, d)).collect::<Vec<_>>()).collect()
 }
 
-/// One row and one column are full.
+/// One row and one column are dense.
 fn arrow(n: u64) -> Triples {
     (0..n).map(|i| (i, 0, 1)).chain((1..n).map(|j| (0, j, j as i32))).chain((1..n).map(|i| (i, i, 3))).collect()
 }
@@ -45,7 +45,7 @@ fn entries(shape: [u64; 2], triples: &Triples) -> Coordinates {
     }
 }
 
-/// What the arrays must be: sorted by a comparison sort, the last of equal ones kept.
+/// The expected arrays: sorted by a comparison sort, the last of duplicates kept.
 fn expected(triples: &Triples, by_column: bool) -> Triples {
     let key = |t: &(u64, u64, i32)| if by_column { (t.1, t.0) } else { (t.0, t.1) };
     let mut sorted = triples.clone();

@@ -1,4 +1,4 @@
-//! Every format to every other, over edge data, against a dense grid filled in by hand.
+//! Conversions of every format to every other, on edge cases, against a dense grid.
 
 use std::collections::BTreeMap;
 use tamis_ir::format::Leaf;
@@ -191,7 +191,7 @@ fn coordinates(shape: &[u64], points: &[Vec<u64>], values: &[Value], dtype: DTyp
     }
 }
 
-/// Shapes for a rank, and for each: nothing, all, one, every third in reverse order, with repetitions.
+/// Shapes of a rank, and for each: no entries, all, one, every third in reverse order, duplicates.
 fn cases(rank: usize, dtype: DType, fill: Value) -> Vec<Case> {
     let shapes: &[&[u64]] = match rank {
         0 => &[&[]],
@@ -222,7 +222,7 @@ fn cases(rank: usize, dtype: DType, fill: Value) -> Vec<Case> {
     cases
 }
 
-/// The meaning of a case, the slow way.
+/// The meaning of a case, computed naively.
 fn grid(case: &Case) -> Grid {
     let mut all: Vec<Vec<u64>> = vec![vec![]];
     for n in &case.entries.shape {
@@ -236,7 +236,7 @@ fn grid(case: &Case) -> Grid {
     grid
 }
 
-/// All ways of reading agree with the grid; a pattern with its truth.
+/// All accessors agree with the grid; a pattern with its truth values.
 fn check(tensor: &Tensor, grid: &Grid, context: &str) {
     let pattern = tensor.format().leaf() == Leaf::Pattern;
     let expected = |v: &Value| if tensor.dtype() == v.dtype() { *v } else { v.cast(DType::Bool) };
@@ -273,7 +273,8 @@ fn formats(rank: usize) -> Vec<Format> {
     texts.iter().map(|text| Format::parse(text, rank).unwrap_or_else(|d| panic!("{text}: {d}"))).collect()
 }
 
-/// The same tensor with the fibers of a nonordered level turned round, so that none of two entries or more is in order.
+/// The same tensor with the fibers of a nonordered level reversed, so that none of two entries or
+/// more is in order.
 fn disordered(tensor: Tensor) -> Tensor {
     if !tensor.format().levels().iter().any(|level| level.nonordered) {
         return tensor;
@@ -281,25 +282,25 @@ fn disordered(tensor: Tensor) -> Tensor {
     let last = tensor.levels().len() - 1;
     let mut arrays: Vec<_> = (0..=last).map(|k| tensor.level_arrays(k)).collect();
     let (pos, crd) = (arrays[last].get("pos").unwrap().to_vec(), arrays[last].get("crd").unwrap());
-    let places: Vec<usize> = pos.windows(2).flat_map(|w| (w[0] as usize..w[1] as usize).rev()).collect();
-    let turned: Vec<u64> = places.iter().map(|at| crd.get(*at)).collect();
-    let crd = tamis_tensor::IndexArray::with_width(&turned, crd.width()).unwrap();
+    let positions: Vec<usize> = pos.windows(2).flat_map(|w| (w[0] as usize..w[1] as usize).rev()).collect();
+    let reversed: Vec<u64> = positions.iter().map(|at| crd.get(*at)).collect();
+    let crd = tamis_tensor::IndexArray::with_width(&reversed, crd.width()).unwrap();
     arrays[last].arrays.iter_mut().filter(|(name, _)| *name == "crd").for_each(|(_, array)| *array = crd.clone());
     let values = tensor.values().map(|values| {
-        let turned: Vec<Value> = places.iter().map(|at| values.get(*at)).collect();
-        ValueArray::from_values(&turned, tensor.dtype())
+        let reversed: Vec<Value> = positions.iter().map(|at| values.get(*at)).collect();
+        ValueArray::from_values(&reversed, tensor.dtype())
     });
-    let turned = Tensor::from_parts(tensor.shape(), tensor.format(), arrays, values, tensor.fill()).unwrap();
-    assert!(turned.same_values(&tensor) && tensor.same_values(&turned));
-    turned
+    let reversed = Tensor::from_parts(tensor.shape(), tensor.format(), arrays, values, tensor.fill()).unwrap();
+    assert!(reversed.same_values(&tensor) && tensor.same_values(&reversed));
+    reversed
 }
 
 fn check_all_pairs(case: &Case, dtype: DType) {
     let grid = grid(case);
     let rank = case.entries.shape.len();
     let build = |format: &Format| Tensor::from_coordinates(&case.entries, format, case.fill, Combine::Last);
-    // Entries that equal the fill (or zero, for patterns) are dropped on the way through some formats, so
-    // what follows exactly is the outcome for what must be stored.
+    // Some formats drop entries that equal the fill (or zero, for patterns), so the expected
+    // outcome is for the entries that must be stored.
     let without_fill: Vec<(&Vec<u64>, &Value)> = grid.iter().filter(|(_, v)| !v.same_number(case.fill)).collect();
     let points: Vec<Vec<u64>> = without_fill.iter().map(|(p, _)| p.to_vec()).collect();
     let values: Vec<Value> = without_fill.iter().map(|(_, v)| **v).collect();
@@ -331,7 +332,7 @@ fn check_all_pairs(case: &Case, dtype: DType) {
                 }
                 Err(d) => {
                     assert!(matches!(d.code, Code::E0707 | Code::E0709), "{context}: {d}");
-                    // What is stored beyond need (explicit fills) may be too much for a singleton.
+                    // Explicit fills may exceed the capacity of a singleton.
                     let explicit = source.nnz() > needed.len();
                     assert!(explicit || possible.is_err() || source.format().leaf() == Leaf::Pattern, "{context}: {d}");
                 }

@@ -1,11 +1,12 @@
-//! Properties of random tensors: whatever the shape, entries and formats.
+//! Property tests of conversion: random shapes, entries and formats.
 
 use proptest::prelude::*;
 use tamis_ir::format::{DimExpr, Leaf, LevelKind, LevelSpec};
 use tamis_ir::{Format, Value};
-use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, settle, written_as};
+use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, finalize, written_as};
 
-/// A format of the given rank: any order, any level that can hold any tensor, and dimensions that are cut or subtracted.
+/// A format of the given rank: any order, any general level, and dimensions that are split or
+/// subtracted.
 fn any_format(rank: usize) -> impl Strategy<Value = Format> {
     use LevelKind::{Band, Blocks, Bytemap, Dense, Hash, Runs, Sparse, SparseRuns};
     let kinds = [Dense, Sparse, Hash, Bytemap, Runs, SparseRuns, Blocks, Band];
@@ -14,7 +15,7 @@ fn any_format(rank: usize) -> impl Strategy<Value = Format> {
         let mut map: Vec<DimExpr> = order.iter().copied().map(DimExpr::Dim).collect();
         let (first, last) = (order[0], order[rank - 1]);
         match choice {
-            // The outermost dimension is cut in two, which stand next to each other or apart, in either order.
+            // The outermost dimension is split in two levels, adjacent or not, in either order.
             0 | 1 => {
                 let (quotient, remainder) = (DimExpr::Div(first, k), DimExpr::Mod(first, k));
                 map[0] = if swapped { remainder } else { quotient };
@@ -30,7 +31,7 @@ fn any_format(rank: usize) -> impl Strategy<Value = Format> {
         (Just(map), levels, any::<bool>()).prop_map(move |(map, levels, list)| {
             let count = levels.len();
             let mut levels: Vec<LevelSpec> = levels.into_iter().map(|k| LevelSpec::new(kinds[k])).collect();
-            // Half of the time, end in a list of coordinates.
+            // Half of the formats end in a coordinate list.
             if list && count >= 2 {
                 levels[count - 2] = LevelSpec { nonunique: true, ..LevelSpec::new(LevelKind::Sparse) };
                 levels[count - 1] = LevelSpec::new(LevelKind::Singleton);
@@ -40,7 +41,7 @@ fn any_format(rank: usize) -> impl Strategy<Value = Format> {
     })
 }
 
-/// Levels that store what nobody asked for.
+/// True if a level stores padding.
 fn adds(format: &Format) -> bool {
     format.levels().iter().any(|l| matches!(l.kind, LevelKind::Dense | LevelKind::Runs | LevelKind::Band))
 }
@@ -69,7 +70,7 @@ fn arrays(tensor: &Tensor) -> Vec<LevelArrays> {
     (0..tensor.levels().len()).map(|k| tensor.level_arrays(k)).collect()
 }
 
-/// The same tensor with each run of a last level of runs cut in two, as a kernel may write it.
+/// The same tensor with each run of a last level of runs split in two, as a kernel may write it.
 fn unmerged(tensor: &Tensor) -> Tensor {
     let last = tensor.levels().len() - 1;
     let mut levels = arrays(tensor);
@@ -107,7 +108,8 @@ proptest! {
         let back = there.convert(&from).unwrap();
         prop_assert!(there.same_values(&source));
         prop_assert!(back.same_values(&source));
-        // Going straight gives the same as going through the other format, up to entries that equal the fill.
+        // A direct conversion gives the same as one through the other format, up to entries that
+        // equal the fill.
         let direct = Tensor::from_coordinates(&entries, &to, Value::I32(fill), Combine::Sum).unwrap();
         prop_assert!(direct.same_values(&there));
         if !adds(&from) {
@@ -127,14 +129,14 @@ proptest! {
     }
 
     #[test]
-    fn settled_results_are_what_was_asked_for((entries, format, _) in entries_and_formats(), fill in -1i32..2) {
+    fn finalized_results_equal_conversions((entries, format, _) in entries_and_formats(), fill in -1i32..2) {
         let fill = Value::I32(fill);
-        let asked = Tensor::from_coordinates(&entries, &format, fill, Combine::Sum).unwrap();
+        let expected = Tensor::from_coordinates(&entries, &format, fill, Combine::Sum).unwrap();
         let written = Tensor::from_coordinates(&entries, &written_as(&format), fill, Combine::Sum).unwrap();
-        let settled = settle(unmerged(&written), &format).unwrap();
-        prop_assert_eq!(settled.format(), &format);
-        prop_assert_eq!(arrays(&settled), arrays(&asked));
-        prop_assert_eq!(settled.values(), asked.values());
+        let finalized = finalize(unmerged(&written), &format).unwrap();
+        prop_assert_eq!(finalized.format(), &format);
+        prop_assert_eq!(arrays(&finalized), arrays(&expected));
+        prop_assert_eq!(finalized.values(), expected.values());
     }
 
     #[test]
@@ -167,7 +169,7 @@ proptest! {
             if let Some(x) = numbers.get_mut(at) { *x = number } else { numbers.push(number) }
             if let Ok(array) = tamis_tensor::IndexArray::with_width(&numbers, damaged.width()) { *damaged = array }
         }
-        // Either it is refused, or it is a tensor like any other.
+        // Either it is rejected, or it is a valid tensor.
         if let Ok(tensor) = Tensor::from_parts(tensor.shape(), &format, arrays, tensor.values().cloned(), Value::I32(0)) {
             prop_assert_eq!(tensor.to_coordinates().len(), tensor.nnz());
             prop_assert!(tensor.convert(&Format::coo(tensor.rank())).unwrap().same_values(&tensor));

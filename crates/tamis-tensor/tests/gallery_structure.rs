@@ -1,11 +1,11 @@
-//! What the generators make, checked against their definitions cell by cell.
+//! Structure of generated tensors, checked against their definitions cell by cell.
 
 use std::collections::{BTreeMap, BTreeSet};
 use tamis_ir::{Code, Value};
 use tamis_tensor::Coordinates;
 use tamis_tensor::gallery::*;
 
-/// Entries by coordinates; checks on the way that they are sorted, different, within the shape and narrow.
+/// Entries by coordinates; also checks that they are sorted, distinct, in bounds and narrow.
 fn cells(a: &Coordinates) -> BTreeMap<Vec<u64>, f64> {
     assert_eq!(a.columns.len(), a.shape.len());
     let mut previous: Option<Vec<u64>> = None;
@@ -24,7 +24,7 @@ fn cells(a: &Coordinates) -> BTreeMap<Vec<u64>, f64> {
     found
 }
 
-/// The cells of an n x n matrix for which `keep` holds.
+/// The cells of an n x n matrix that satisfy `keep`.
 fn pattern(n: u64, keep: impl Fn(u64, u64) -> bool) -> Vec<Vec<u64>> {
     (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).filter(|(i, j)| keep(*i, *j)).map(|(i, j)| vec![i, j]).collect()
 }
@@ -49,10 +49,10 @@ fn laplacians_are_stencils() {
         let mut expected = BTreeMap::new();
         for p in 0..points {
             for q in 0..points {
-                let apart: i64 = place(p).iter().zip(place(q)).map(|(a, b)| (a - b).abs()).sum();
-                if apart == 0 {
+                let distance: i64 = place(p).iter().zip(place(q)).map(|(a, b)| (a - b).abs()).sum();
+                if distance == 0 {
                     expected.insert(vec![p, q], 2.0 * grid.len() as f64);
-                } else if apart == 1 {
+                } else if distance == 1 {
                     expected.insert(vec![p, q], -1.0);
                 }
             }
@@ -94,7 +94,7 @@ fn ones_of_any_rank() {
 }
 
 #[test]
-fn random_has_exactly_what_was_asked_for() {
+fn random_has_exactly_the_requested_nnz() {
     let table: [(&[u64], f64, usize); 12] = [
         (&[], 0.0, 0),
         (&[], 1.0, 1),
@@ -150,7 +150,8 @@ fn permutations_permute() {
 fn rmat_has_graph500s_quadrants() {
     assert_eq!(cells(&rmat(0, 3, 0).unwrap()).len(), 1);
     assert_eq!(rmat(5, 0, 0).unwrap().len(), 0);
-    // The first level of the recursion shows in the quadrants' shares; at one edge per node few edges are repeated.
+    // The first level of the recursion is visible in the quadrants' fractions; at one edge per node
+    // there are few duplicates.
     let made = rmat(18, 1, 1).unwrap();
     let half = 1u64 << 17;
     let mut shares = [0f64; 4];
@@ -161,7 +162,7 @@ fn rmat_has_graph500s_quadrants() {
     }
 }
 
-/// These fingerprints are a promise: a seed means the same tensor in every version.
+/// These fingerprints are a contract: a seed means the same tensor in every version.
 #[test]
 fn published_tensors_never_change() {
     let fingerprint = |text: &&str| {

@@ -1,4 +1,4 @@
-//! Generators written as text: what is understood, and what is said about what is not.
+//! Texts of generator calls: valid ones, and diagnostics of invalid ones.
 
 use tamis_ir::Code;
 use tamis_tensor::gallery::{self, GENERATORS, generate, is_call, parse};
@@ -44,7 +44,7 @@ fn text_and_functions_agree() {
 
 #[test]
 fn mistakes_point_at_their_place() {
-    // The text, and the part that the first label marks.
+    // The text, and the range of the first label.
     let table = [
         ("laplacien(3)", "laplacien"),
         ("laplacian()", ")"),
@@ -87,10 +87,10 @@ fn mistakes_point_at_their_place() {
 }
 
 #[test]
-fn what_can_be_known_early_is_said_by_parse() {
+fn parse_reports_what_needs_no_generation() {
     assert!(parse("laplacian(-3)").is_err());
     assert!(parse("rand(3; 2)").is_err());
-    // Sizes are a matter of the machine, and of the moment of generation.
+    // Sizes are checked when the tensor is generated, because they depend on the machine.
     assert!(parse("laplacian(4000000000)").is_ok());
     assert!(generate("laplacian(4000000000)").is_err());
 }
@@ -112,10 +112,10 @@ fn the_table_is_in_order() {
     assert_eq!(names.len(), GENERATORS.len());
 }
 
-/// Deterministic garbage made of the language's own pieces: nothing panics, every mistake carries help.
+/// Deterministic fuzzing with the tokens of the language: no panics, and every mistake has help.
 #[test]
 fn garbage_is_refused_politely() {
-    let pieces =
+    let tokens =
         ["rand", "ones", "(", ")", ",", ";", "3", "0.5", "-", "=", "seed", "\"upper\"", "é", "((", "))", " ", "1e999"];
     let mut state = 1u64;
     let mut next = move |bound: usize| {
@@ -124,7 +124,7 @@ fn garbage_is_refused_politely() {
     };
     let mut understood = 0;
     for _ in 0..20_000 {
-        let text: String = (0..next(9)).map(|_| pieces[next(pieces.len())]).collect();
+        let text: String = (0..next(9)).map(|_| tokens[next(tokens.len())]).collect();
         match parse(&text) {
             Ok(_) => understood += 1,
             Err(d) => {

@@ -1,11 +1,12 @@
-//! Arrays of runs, blocks and bands with each invariant broken once: the exact diagnostic, and something that would help.
+//! Violations of each invariant of runs, blocks and bands: the exact diagnostic, with help.
 
 use tamis_ir::{Code, Diagnostic, Format, Value};
 use tamis_tensor::{IndexArray, LevelArrays, Tensor};
 
 const NAMES: [&str; 4] = ["pos", "start", "end", "crd"];
 
-/// A tensor of shape 3 x 6 with `dense` above one level, whose arrays are written `name: numbers; name: numbers`.
+/// A tensor of shape 3 x 6 with `dense` above one level, whose arrays are given as `name: numbers;
+/// name: numbers`.
 fn rows(level: &str, arrays: &str) -> Result<Tensor, Diagnostic> {
     with_shape(&[3, 6], level, arrays)
 }
@@ -131,7 +132,7 @@ fn intervals() {
             ("start: 0 3 0; end: 1 3 0", Code::E0704, "the run of fiber 1 starts at 3 and ends at 3"),
         ],
     );
-    // Below an empty interval there is room, in which nothing is stored.
+    // Below an empty interval there is a position that is not stored.
     let below = |pos: Vec<u32>, crd: Vec<u32>| {
         let format = Format::parse("dense, interval, sparse; pattern", 3).unwrap();
         let middle = LevelArrays::new([("start", vec![1u8, 0].into()), ("end", vec![3u8, 0].into())]);
@@ -139,8 +140,8 @@ fn intervals() {
         Tensor::from_parts(&[2, 4, 4], &format, vec![LevelArrays::default(), middle, last], None, Value::Bool(false))
     };
     assert_eq!(below(vec![0, 2, 2], vec![0, 1]).unwrap().nnz(), 4);
-    let told = below(vec![0, 2, 3], vec![0, 1, 1]).unwrap_err();
-    assert_eq!(told.message, "3 positions are stored, but only 2 of them below positions that are stored");
+    let error = below(vec![0, 2, 3], vec![0, 1, 1]).unwrap_err();
+    assert_eq!(error.message, "3 positions are stored, but only 2 of them below positions that are stored");
 }
 
 #[test]
@@ -226,7 +227,7 @@ fn bands() {
     );
 }
 
-/// Arrays from outside may have neighbours that are equal: they mean what they say, and conversion makes them one.
+/// Foreign arrays may have equal adjacent runs: they are valid, and conversion merges them.
 #[test]
 fn equal_neighbours_from_outside() {
     let two = rows("sparse_runs", "pos: 0 2 2 2; start: 0 2; end: 2 3").unwrap();

@@ -1,4 +1,4 @@
-//! Binsparse archives: what is written reads back, what others write is read, and what is wrong is told.
+//! Binsparse archives: round trips, archives of other writers, and diagnostics.
 
 use num_complex::Complex;
 use std::io::{Cursor, Write};
@@ -54,7 +54,7 @@ fn archive(json: &str, members: &[(&str, Vec<u8>)]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-fn said(format: &str, shape: &str, entries: usize, values: &str, more: &str) -> String {
+fn descriptor_text(format: &str, shape: &str, entries: usize, values: &str, more: &str) -> String {
     format!(
         r#"{{"binsparse": {{"version": "0.1", "format": {format}, "shape": {shape}, "number_of_stored_values": {entries}, "data_types": {{"values": "{values}"}}{more}}}}}"#
     )
@@ -118,7 +118,7 @@ fn fills_patterns_and_other_levels() {
 #[test]
 fn the_examples_of_the_specification() {
     let same = archive(
-        &said("\"CSR\"", "[5, 5]", 6, "iso[float64]", ""),
+        &descriptor_text("\"CSR\"", "[5, 5]", 6, "iso[float64]", ""),
         &[
             ("pointers_to_1", integers(&[0, 1, 3, 3, 5, 6])),
             ("indices_1", integers(&[3, 1, 4, 1, 2, 3])),
@@ -133,7 +133,10 @@ fn the_examples_of_the_specification() {
         ("values", floats(&[1.0, 2.0, 9.0, 7.0, 2.0, 2.0, 3.0, 3.0, 7.0])),
     ];
     let symmetric = |word: &str| {
-        read(&archive(&said("\"CSR\"", "[5, 5]", 9, "float64", &format!(", \"structure\": \"{word}\"")), &members))
+        read(&archive(
+            &descriptor_text("\"CSR\"", "[5, 5]", 9, "float64", &format!(", \"structure\": \"{word}\"")),
+            &members,
+        ))
     };
     let tensor = symmetric("symmetric_lower").unwrap();
     assert_eq!((tensor.nnz(), tensor.get(&[0, 2]), tensor.get(&[2, 0])), (13, Some(7.0.into()), Some(7.0.into())));
@@ -145,15 +148,15 @@ fn the_examples_of_the_specification() {
 
 #[test]
 fn what_others_write() {
-    // Pairs of numbers, indices from 1, the older place of `custom`, and lists that are not sorted.
+    // Pairs of numbers, indices from 1, the older location of `custom`, and unsorted lists.
     let complex = archive(
-        &said("\"CVEC\"", "[4]", 2, "complex[float64]", ", \"index_base\": 1"),
+        &descriptor_text("\"CVEC\"", "[4]", 2, "complex[float64]", ", \"index_base\": 1"),
         &[("indices_0", integers(&[1, 4])), ("values", floats(&[1.0, 2.0, 3.0, 4.0]))],
     );
     assert_eq!(read(&complex).unwrap().get(&[3]), Some(Value::C128(Complex::new(3.0, 4.0))));
     let level = r#"{"custom": {"transpose": [1, 0], "level": {"level_desc": "dense", "rank": 1, "level": {"level_desc": "sparse", "rank": 1, "level": {"level_desc": "element"}}}}}"#;
     let older = archive(
-        &said(level, "[2, 3]", 2, "float64", ""),
+        &descriptor_text(level, "[2, 3]", 2, "float64", ""),
         &[
             ("pointers_to_1", integers(&[0, 0, 2, 2])),
             ("indices_1", integers(&[1, 0])),
@@ -166,19 +169,21 @@ fn what_others_write() {
         (&Format::csc(), Some(5.0.into()), Some(6.0.into()))
     );
     let unsorted = archive(
-        &said("\"COO\"", "[2, 3]", 2, "float64", ""),
+        &descriptor_text("\"COO\"", "[2, 3]", 2, "float64", ""),
         &[("indices_0", integers(&[1, 0])), ("indices_1", integers(&[0, 2])), ("values", floats(&[5.0, 6.0]))],
     );
     assert_eq!(read(&unsorted).unwrap().get(&[0, 2]), Some(6.0.into()));
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn mistakes_are_reported() {
     let members = |values: Vec<u8>| {
         [("pointers_to_1", integers(&[0, 1, 2])), ("indices_1", integers(&[0, 1])), ("values", values)]
     };
     let good = || members(floats(&[1.0, 2.0]));
-    let csr = |shape: &str, entries: usize, values: &str, more: &str| said("\"CSR\"", shape, entries, values, more);
+    let csr = |shape: &str, entries: usize, values: &str, more: &str| {
+        descriptor_text("\"CSR\"", shape, entries, values, more)
+    };
     assert!(read(&archive(&csr("[2, 2]", 2, "float64", ""), &good())).is_ok());
     for (json, code) in [
         ("{".to_string(), Code::E0810),
@@ -195,12 +200,15 @@ fn what_is_wrong_is_told() {
         (csr("[2, 2]", 2, "float64", ", \"fill\": true"), Code::E0810),
         (csr("[2, 2]", 2, "float64", ", \"index_base\": 1"), Code::E0810),
         (csr("[2, 2]", 2, "float64", ", \"index_base\": 2"), Code::E0803),
-        (said("\"ELL\"", "[2, 2]", 2, "float64", ""), Code::E0809),
-        (said("\"DCSR\"", "[2, 2]", 2, "float64", ""), Code::E0810),
-        (said(r#"{"custom": {"level": {"level_desc": "runs"}}}"#, "[2, 2]", 2, "float64", ""), Code::E0809),
-        (said(r#"{"custom": {"level": {"level_desc": "dense", "rank": 0}}}"#, "[2]", 2, "float64", ""), Code::E0803),
+        (descriptor_text("\"ELL\"", "[2, 2]", 2, "float64", ""), Code::E0809),
+        (descriptor_text("\"DCSR\"", "[2, 2]", 2, "float64", ""), Code::E0810),
+        (descriptor_text(r#"{"custom": {"level": {"level_desc": "runs"}}}"#, "[2, 2]", 2, "float64", ""), Code::E0809),
         (
-            said(
+            descriptor_text(r#"{"custom": {"level": {"level_desc": "dense", "rank": 0}}}"#, "[2]", 2, "float64", ""),
+            Code::E0803,
+        ),
+        (
+            descriptor_text(
                 r#"{"custom": {"transpose": [0, 0], "level": {"level_desc": "dense", "rank": 2, "level": {"level_desc": "element"}}}}"#,
                 "[2, 2]",
                 2,
@@ -215,7 +223,7 @@ fn what_is_wrong_is_told() {
         assert_eq!(error.code, code, "{}: {error}", &json[..json.len().min(200)]);
         assert!(!error.help.is_empty() && error.place.is_some(), "{error}");
     }
-    let dense = said("\"DVEC\"", "[1000000000000]", 1_000_000_000_000, "iso[float64]", "");
+    let dense = descriptor_text("\"DVEC\"", "[1000000000000]", 1_000_000_000_000, "iso[float64]", "");
     assert_eq!(read(&archive(&dense, &[("values", floats(&[1.0]))])).unwrap_err().code, Code::E0809);
     let negative =
         [("pointers_to_1", integers(&[0, 1, 2])), ("indices_1", integers(&[0, -1])), ("values", floats(&[1.0, 2.0]))];

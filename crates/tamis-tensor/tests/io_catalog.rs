@@ -1,4 +1,4 @@
-//! Every file of the shared data reads, and has the shape and the entries that its catalog states.
+//! Files of the shared data: each reads, with the shape and nnz of the catalog.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ fn rows(catalog: &str, directory: &Path) -> Vec<Row> {
     rows
 }
 
-/// Entries as `tamis info` counts them: stored ones; of images, those that are not zero.
+/// The number of entries as in `tamis info`: stored ones; of images, nonzero ones.
 fn entries(data: &FileData) -> u64 {
     match &data.content {
         Content::Dense { shape, values } if shape.len() > 1 => {
@@ -57,7 +57,7 @@ fn entries(data: &FileData) -> u64 {
 fn every_file_of_the_catalog_reads_as_stated() {
     let directory = data_directory();
     let Ok(catalog) = fs::read_to_string(directory.join("CATALOG.md")) else {
-        // Not `eprintln!`, which is only shown for tests that fail.
+        // Not `eprintln!`, which is only shown for failing tests.
         let _ = std::io::Write::write_fmt(
             &mut std::io::stderr(),
             format_args!("NOT TESTED: there is no shared data at {}\n", directory.display()),
@@ -95,7 +95,7 @@ fn every_file_of_the_catalog_reads_as_stated() {
 fn every_file_of_a_known_kind_is_in_the_catalog() {
     let directory = data_directory();
     let Ok(catalog) = fs::read_to_string(directory.join("CATALOG.md")) else {
-        // Not `eprintln!`, which is only shown for tests that fail.
+        // Not `eprintln!`, which is only shown for failing tests.
         let _ = std::io::Write::write_fmt(
             &mut std::io::stderr(),
             format_args!("NOT TESTED: there is no shared data at {}\n", directory.display()),

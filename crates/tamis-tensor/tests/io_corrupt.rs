@@ -1,10 +1,10 @@
-//! Corrupt files: what is told about them, and where.
+//! Corrupt files: the diagnostic and its line.
 
 use std::io::Write;
 use tamis_ir::Code::{self, *};
 use tamis_tensor::io::{ReadOptions, read, read_data_from};
 
-/// Name, content, code, line (0: none is told).
+/// Name, content, code, line (0: none).
 const TABLE: &[(&str, &[u8], Code, u64)] = &[
     // The first line of Matrix Market.
     ("a.mtx", b"", E0803, 1),
@@ -162,7 +162,7 @@ const TABLE: &[(&str, &[u8], Code, u64)] = &[
 ];
 
 #[test]
-fn each_is_told_with_code_and_line() {
+fn each_is_reported_with_code_and_line() {
     assert!(TABLE.len() >= 60);
     let mut wrong = Vec::new();
     for (name, bytes, code, line) in TABLE {
@@ -183,8 +183,8 @@ fn each_is_told_with_code_and_line() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What a message says, for texts whose code and line alone do not show that it speaks of the right thing.
-fn told(name: &str, text: &str) -> (Code, String, String) {
+/// The message, for texts whose code and line alone do not identify the mistake.
+fn diagnostic_of(name: &str, text: &str) -> (Code, String, String) {
     let d = match read_data_from(name, text.as_bytes(), &ReadOptions::default()) {
         Ok(data) => panic!("{text:?} reads as {data:?}"),
         Err(d) => d,
@@ -207,7 +207,7 @@ fn a_decimal_beyond_all_numbers_is_not_infinity() {
             ("a.txt", format!("1 2\n3 {huge}\n")),
             ("a.txt", format!("1.5,2\n{huge},3\n")),
         ] {
-            let (code, message, help) = told(name, &text);
+            let (code, message, help) = diagnostic_of(name, &text);
             let shown: String = text.chars().take(90).collect();
             assert_eq!(code, E0805, "{shown}");
             let start = &huge[..huge.len().min(20)];
@@ -215,7 +215,7 @@ fn a_decimal_beyond_all_numbers_is_not_infinity() {
             assert!(help.contains("`inf`"), "{shown}: {help}");
         }
     }
-    // What is meant is read, and what is too small is zero.
+    // Special values are read, and an underflow is zero.
     let text = "1 inf\n2 -Infinity\n3 nan\n4 1e-400\n5 1.7976931348623157e308\n6 +inf\n7 INF\n";
     for name in ["a.tns", "a.txt"] {
         read_data_from(name, text.as_bytes(), &ReadOptions::default()).unwrap_or_else(|d| panic!("{d}"));
@@ -225,7 +225,7 @@ fn a_decimal_beyond_all_numbers_is_not_infinity() {
 #[test]
 fn the_index_that_is_wrong_is_named() {
     let market = |field: &str, line: &str| {
-        told("a.mtx", &format!("%%MatrixMarket matrix coordinate {field} general\n9 9 1\n{line}\n")).1
+        diagnostic_of("a.mtx", &format!("%%MatrixMarket matrix coordinate {field} general\n9 9 1\n{line}\n")).1
     };
     for (field, value) in [("real", " 1"), ("integer", " 1"), ("complex", " 1 1"), ("pattern", "")] {
         let message = market(field, &format!("1.5 2{value}"));
@@ -238,12 +238,12 @@ fn the_index_that_is_wrong_is_named() {
         assert!(message.contains("`x`") && message.contains("the column index"), "{field}: {message}");
     }
     assert!(market("real", "1 2").contains("ends where a real number"));
-    assert!(told("a.tns", "1.5 2 3\n").1.contains("index 1"));
-    assert!(told("a.tns", "1 2.5 3\n").1.contains("index 2"));
+    assert!(diagnostic_of("a.tns", "1.5 2 3\n").1.contains("index 1"));
+    assert!(diagnostic_of("a.tns", "1 2.5 3\n").1.contains("index 2"));
 }
 
 #[test]
-fn a_ragged_line_is_told_with_both_lengths() {
+fn a_ragged_line_is_reported_with_both_lengths() {
     for (text, found, first) in [
         ("1 1 1 5\n# c\n1 1 5\n", "2 indices", "3"),
         ("1 1 1 5\n1 5.5\n", "1 index", "3"),
@@ -251,21 +251,21 @@ fn a_ragged_line_is_told_with_both_lengths() {
         ("1 1 5\n7\n", "0 indices", "2"),
         ("5\n1 5\n", "1 index", "0"),
     ] {
-        let (code, message, help) = told("a.tns", text);
+        let (code, message, help) = diagnostic_of("a.tns", text);
         assert_eq!(code, E0805, "{text:?}");
         assert_eq!(message, format!("this line has {found}, but the first entry has {first}"), "{text:?}");
         assert!(!help.is_empty());
     }
-    // With a header, it is the header that says how many.
-    let (_, message, _) = told("a.tns", "3 2\n4 4 4\n1 1 1 5\n1 1 5\n");
+    // With a header, the header specifies the rank.
+    let (_, message, _) = diagnostic_of("a.tns", "3 2\n4 4 4\n1 1 1 5\n1 1 5\n");
     assert_eq!(message, "this line has 2 indices, but the shape 4 x 4 x 4 has 3");
-    // A line with something else on it is told for that.
-    assert!(told("a.tns", "1 1 5\n1 1 x 5\n").1.contains("`x 5`"));
+    // A line with another mistake is reported for it.
+    assert!(diagnostic_of("a.tns", "1 1 5\n1 1 x 5\n").1.contains("`x 5`"));
 }
 
 #[test]
 fn an_empty_file_says_how_its_shape_is_given() {
-    assert!(told("a.tns", "").2.contains("--shape"));
+    assert!(diagnostic_of("a.tns", "").2.contains("--shape"));
 }
 
 #[test]
@@ -281,13 +281,13 @@ fn the_line_is_right_in_any_piece_of_a_large_file() {
         assert_eq!((d.code, place.line), (E0805, Some(bad as u64 + 3)));
         assert_eq!(place.excerpt.as_deref(), Some(format!("{bad} 1 zero").as_str()));
     }
-    // The first of several is told.
+    // The first of several mistakes is reported.
     let both = text.replace("\n150000 1 0.5\n", "\nx\n").replace("\n100000 1 0.5\n", "\n0 1 1\n");
     let d = read_data_from("a.mtx", both.as_bytes(), &ReadOptions::default()).unwrap_err();
     assert_eq!((d.code, d.place.clone().unwrap().line), (E0806, Some(100_003)));
 }
 
-/// A device has no end to wait for.
+/// A device has no end, and is not read.
 #[cfg(target_os = "linux")]
 #[test]
 fn devices_are_not_files() {
@@ -313,7 +313,7 @@ fn what_the_operating_system_refuses() {
     let empty = directory.path().join("empty.mtx");
     std::fs::File::create(&empty).unwrap();
     assert_eq!(read(&empty, &ReadOptions::default()).unwrap_err().code, E0803);
-    // Compressed without saying so in its name is fine.
+    // Compressed contents without `.gz` in the name are accepted.
     let quiet = directory.path().join("quiet.tns");
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(b"1 1 5\n").unwrap();

@@ -1,4 +1,4 @@
-//! Files cut off anywhere, and with bytes changed: a diagnostic or a tensor, never a panic, and memory in proportion.
+//! Truncated and corrupted files: a diagnostic or a tensor, never a panic, with bounded memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::{Cursor, Read, Write};
@@ -9,18 +9,18 @@ use tamis_ir::Code;
 use tamis_tensor::Combine;
 use tamis_tensor::io::{FileKind, ReadOptions, read_data_from, read_from};
 
-/// Counts what is allocated while someone measures.
+/// An allocator that counts allocated bytes.
 struct Counting;
 
 static USED: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is passed on to the system's allocator; the counters do not touch the memory.
+// SAFETY: every call is forwarded to the system's allocator; the counters do not touch the memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = USED.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         PEAK.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller satisfies the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -49,7 +49,7 @@ fn fixtures() -> Vec<(String, Vec<u8>)> {
     known.map(|p| (p.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&p).unwrap())).collect()
 }
 
-/// Reads, and checks what everyone may rely on; gives whether it read.
+/// Reads, and checks general guarantees; returns true if reading succeeded.
 fn attempt(name: &str, bytes: &[u8], what: &str) -> bool {
     let options = ReadOptions { threads: None, ..ReadOptions::default() };
     let before = USED.load(Ordering::Relaxed);
@@ -63,7 +63,7 @@ fn attempt(name: &str, bytes: &[u8], what: &str) -> bool {
             false
         }
         Ok(_) => {
-            // What was read is either a tensor or told why not.
+            // The contents become a tensor or a diagnostic.
             for duplicates in [Combine::Error, Combine::Sum] {
                 let options = ReadOptions { duplicates, ..ReadOptions::default() };
                 if let Err(d) = read_from(name, bytes, &options) {
@@ -75,10 +75,10 @@ fn attempt(name: &str, bytes: &[u8], what: &str) -> bool {
     }
 }
 
-/// One test, so that nobody else allocates while memory is measured.
+/// One test, so that no other test allocates while memory is measured.
 #[test]
 fn hostile_files() {
-    // Threads are started, and their memory taken, before anything is measured.
+    // Threads are started, and their memory allocated, before the measurement.
     for (name, bytes) in fixtures() {
         let _ = read_data_from(&name, &bytes, &ReadOptions::default());
     }
@@ -115,7 +115,8 @@ fn hostile_files() {
             attempt(&name, &changed, &format!("changed, round {round}"));
         }
     }
-    // Members changed before they are archived: their sums are right, so only their content is wrong.
+    // Members changed before they are archived: their checksums are right, so only their contents
+    // are wrong.
     for (name, bytes) in fixtures().into_iter().filter(|(name, _)| name.ends_with(".npz")) {
         let members = unpack(&bytes);
         for round in 0..400 {
@@ -167,7 +168,7 @@ fn pack(members: &[(String, Vec<u8>)]) -> Vec<u8> {
     archive.finish().unwrap().into_inner()
 }
 
-/// Headers that promise what no machine has.
+/// Headers that claim more than any machine has.
 fn claims() {
     let many = 1_000_000_000_000_000_000u64;
     let texts = [
@@ -193,7 +194,7 @@ fn claims() {
         assert!(PEAK.load(Ordering::Relaxed) - before < 1 << 20, "{name} {text}");
         assert!(start.elapsed().as_millis() < 200, "{name} {text}");
     }
-    // Large sizes with few entries are what sparse files are for.
+    // Large sizes with few entries are valid for sparse files.
     let text = format!("%%MatrixMarket matrix coordinate real general\n{many} {many} 1\n1 1 1\n");
     assert_eq!(read_from("a.mtx", text.as_bytes(), &ReadOptions::default()).unwrap().nnz(), 1);
 }

@@ -1,4 +1,4 @@
-//! Files of every kind, read: what they hold, and how it is stored.
+//! Readers of every kind of file: contents and formats.
 
 use std::path::{Path, PathBuf};
 use tamis_ir::{Code, DType, Value};
@@ -22,7 +22,7 @@ fn parse(name: &str, text: &str) -> Tensor {
         .unwrap_or_else(|d| panic!("{text:?}: {}", d.render(false)))
 }
 
-/// All values by rows, as real numbers.
+/// All values in row-major order, as real numbers.
 fn reals(tensor: &Tensor) -> Vec<f64> {
     let dense = tensor.to_dense().expect("small");
     (0..dense.len()).map(|k| dense.get(k).as_c128().re).collect()
@@ -95,7 +95,7 @@ fn odd_matrices_of_scipy() {
     assert_eq!(reals(&tensor("csr-1d.npz")), [0., 1., 0., 2.]);
     assert_eq!(reals(&tensor("csr-unsorted.npz")), [2., 0., 1., 0., 3., 0.]);
     assert_eq!(tensor("csr-unsorted.npz").format(), &tamis_ir::Format::csr());
-    // As scipy.sparse.dia_matrix(...).toarray() prints it.
+    // The output of scipy.sparse.dia_matrix(...).toarray().
     let diagonals = [1., 0., 0., 0., 5., 2., 0., 9., 0., 6., 3., 0., 0., 0., 7., 4.];
     assert_eq!(reals(&tensor("dia-offsets.npz")), diagonals);
     assert_eq!(reals(&tensor("plain-array.npz")), A);

@@ -1,4 +1,4 @@
-//! What is written is what SciPy and NumPy read, where they are installed.
+//! Written files are read by SciPy and NumPy, if they are installed.
 
 use std::process::Command;
 use tamis_ir::{DType, Format, Value};
@@ -38,7 +38,7 @@ fn scipy_reads_what_is_written() {
     let installed =
         Command::new("python3").args(["-c", "import numpy, scipy.io, scipy.sparse as s; s.coo_array"]).output();
     if !installed.is_ok_and(|o| o.status.success()) {
-        // Not `eprintln!`, which is only shown for tests that fail.
+        // Not `eprintln!`, which is only shown for failing tests.
         let _ = std::io::Write::write_fmt(
             &mut std::io::stderr(),
             format_args!("NOT TESTED: python3 with scipy is not installed\n"),

@@ -1,4 +1,4 @@
-//! Tensors of every type and rank, written and read back.
+//! Writers of every kind of file: round trips of tensors of every type and rank.
 
 use num_complex::Complex;
 use std::fs;
@@ -53,7 +53,7 @@ fn edges(dtype: DType) -> Vec<Value> {
     }
 }
 
-/// A vector, a matrix and a cube that hold the edge values somewhere.
+/// A vector, a matrix and a cube with the edge values.
 fn tensors(dtype: DType) -> Vec<Tensor> {
     let values = edges(dtype);
     let n = values.len() as u64;
@@ -80,7 +80,7 @@ fn tensors(dtype: DType) -> Vec<Tensor> {
     out
 }
 
-/// Bits of every value, in order; all NaNs alike.
+/// Bits of every value, in order; all NaNs are equal.
 fn bits(tensor: &Tensor, dtype: DType) -> Vec<Value> {
     let dense = tensor.to_dense().unwrap();
     let plain = |x: f64| if x.is_nan() { f64::NAN } else { x };
@@ -107,7 +107,7 @@ fn every_type_and_rank_reads_back_bit_for_bit() {
                 let scipy = back(FileKind::ScipyArchive, &written(FileKind::ScipyArchive, &tensor, &options), None);
                 assert_eq!(scipy.dtype(), dtype, "{shown}");
                 assert_eq!(scipy.shape(), tensor.shape(), "{shown}");
-                // What is not stored is +0, so a dense -0 may lose its sign.
+                // Coordinates that are not stored are +0, so a dense -0 may lose its sign.
                 assert!(scipy.same_values(&tensor), "{shown}");
                 if !tensor.format().is_all_dense() {
                     assert_eq!(bits(&scipy, dtype), expected, "{shown}");
@@ -193,7 +193,7 @@ fn matrix(rows: &[&[f64]]) -> Tensor {
 }
 
 #[test]
-fn one_triangle_when_asked_for_and_true() {
+fn one_triangle_on_request_if_symmetric() {
     let symmetric = matrix(&[&[1., 2., 0.], &[2., 0., 3.], &[0., 3., 4.]]);
     let skew = matrix(&[&[0., 2., 0.], &[-2., 0., 3.], &[0., -3., 0.]]);
     let neither = matrix(&[&[1., 2., 5.], &[2., 0., 3.], &[0., 3., 4.]]);
@@ -279,7 +279,7 @@ fn files_are_whole_or_as_they_were() {
         assert_eq!(fs::read(&path).unwrap().starts_with(&[0x1f, 0x8b]), name.ends_with(".gz"), "{name}");
     }
     assert_eq!(names(directory.path()).len(), names_written.len());
-    // Refused: the old file stays, and nothing lies about.
+    // Rejected: the old file stays, and no temporary file is left.
     let path = directory.path().join("a.mtx");
     let before = fs::read(&path).unwrap();
     assert_eq!(write(&path, &cube, &WriteOptions::default()).unwrap_err().code, Code::E0813);
@@ -314,21 +314,22 @@ fn links_and_permissions_are_kept() {
     write("/dev/null", &a, &WriteOptions::default()).unwrap_err();
 }
 
-/// Whether files without a name can be made here.
+/// True if files without a name are supported here.
 #[cfg(target_os = "linux")]
 fn unnamed_files_work(directory: &Path) -> bool {
     use std::os::unix::fs::OpenOptionsExt;
     fs::File::options().write(true).custom_flags(libc::O_TMPFILE).open(directory).is_ok()
 }
 
-/// Whoever is killed while writing leaves nothing behind, since there is nothing to see until the end.
+/// A process that is killed while writing leaves nothing behind, because the file has no name until
+/// the end.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_file_has_no_name_until_it_is_complete() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     if !unnamed_files_work(directory.path()) {
-        // Not `eprintln!`, which is only shown for tests that fail.
+        // Not `eprintln!`, which is only shown for failing tests.
         let _ = std::io::Write::write_fmt(
             &mut std::io::stderr(),
             format_args!("SKIPPED: the file system has no files without a name\n"),
@@ -348,7 +349,7 @@ fn a_file_has_no_name_until_it_is_complete() {
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         assert_eq!(names(directory.path()), ["a.txt"]);
     }
-    // A new file is as readable as any other new file.
+    // A new file has the permissions of any other new file.
     let plain = directory.path().join("plain");
     fs::write(&plain, "").unwrap();
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode();
@@ -357,7 +358,7 @@ fn a_file_has_no_name_until_it_is_complete() {
     assert_eq!((d.code, names(directory.path()).len()), (Code::E0811, 2));
 }
 
-/// Standard output and its like are written to where they are, not replaced by a file.
+/// Standard output and other open files are appended to, not replaced by a file.
 #[cfg(target_os = "linux")]
 #[test]
 fn open_files_are_appended_to() {
@@ -375,7 +376,7 @@ fn open_files_are_appended_to() {
 }
 
 #[test]
-fn any_name_will_do_when_the_kind_is_said() {
+fn any_name_will_do_for_an_explicit_kind() {
     let directory = tempfile::tempdir().unwrap();
     let a = matrix(&[&[1., 2.], &[0., 3.]]);
     for (name, gzip) in [("data", false), ("data.bin", false), ("data.gz", true), ("a.tns", false)] {
@@ -397,7 +398,7 @@ fn a_shape_that_a_list_of_entries_does_not_tell() {
         Tensor::from_coordinates(&list, &Format::coo(shape.len()), Value::F64(0.0), Combine::Error).unwrap()
     };
     let with_header = WriteOptions { header: true, ..Default::default() };
-    // The shape, the only entry, and the shape that is read back.
+    // The shape, the only entry, and the shape after a round trip.
     let table: [[&[u64]; 3]; 5] = [
         [&[3, 4], &[2, 3], &[3, 4]],
         [&[3, 4], &[2, 2], &[3, 3]],
@@ -409,9 +410,9 @@ fn a_shape_that_a_list_of_entries_does_not_tell() {
         let expected = (read != shape).then_some(read);
         let tensor = entries(shape, at);
         let mut text = Vec::new();
-        let told = write_to(FileKind::Frostt, &mut text, &tensor, &Default::default()).unwrap().reads_back_as;
-        assert_eq!(told.as_deref(), expected, "{shape:?} {at:?}");
-        // What is told is what happens.
+        let reported = write_to(FileKind::Frostt, &mut text, &tensor, &Default::default()).unwrap().reads_back_as;
+        assert_eq!(reported.as_deref(), expected, "{shape:?} {at:?}");
+        // The reported shape is that of the round trip.
         assert_eq!(back(FileKind::Frostt, &text, None).shape(), read);
         assert_eq!(write_to(FileKind::Frostt, &mut text, &tensor, &with_header).unwrap().reads_back_as, None);
         if shape.len() == 2 {
@@ -445,13 +446,13 @@ impl std::io::Write for Full {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let a = matrix(&[&[1., 2.], &[0., 3.]]);
     for kind in [FileKind::MatrixMarket, FileKind::Frostt, FileKind::ScipyArchive, FileKind::NumpyArray] {
         let size = written(kind, &a, &Default::default()).len();
-        for room in [0, 1, size / 2, size - 1] {
-            let d = write_to(kind, &mut Full(room), &a, &Default::default()).unwrap_err();
-            assert_eq!(d.code, Code::E0811, "{kind:?} {room}");
+        for space in [0, 1, size / 2, size - 1] {
+            let d = write_to(kind, &mut Full(space), &a, &Default::default()).unwrap_err();
+            assert_eq!(d.code, Code::E0811, "{kind:?} {space}");
         }
         write_to(kind, &mut Full(size), &a, &Default::default()).unwrap();
     }

@@ -1,9 +1,9 @@
-//! Recognition of structure: on matrices that have it, and on those that miss it by one entry.
+//! Recognition of structure: matrices that have it, and matrices that miss it by one entry.
 
 use tamis_ir::{Format, Value};
-use tamis_tensor::{Combine, Coordinates, Part, Statistics, Tensor, gallery, propose};
+use tamis_tensor::{Combine, Coordinates, Statistics, StoredPart, Tensor, gallery, propose};
 
-/// A generated matrix, some of its entries changed: `None` removes an entry, a value sets it.
+/// A generated matrix with some entries changed: `None` removes an entry, a value sets it.
 fn generated(call: &str, changes: &[(u64, u64, Option<f64>)]) -> Tensor {
     let entries = gallery::generate(call).unwrap_or_else(|d| panic!("{call}: {d}"));
     let (rows, columns) = (entries.columns[0].to_vec(), entries.columns[1].to_vec());
@@ -34,11 +34,11 @@ fn statistics(tensor: &Tensor) -> Statistics {
     tensor.statistics().unwrap()
 }
 
-/// The formats that are proposed, as text; triangles are marked.
+/// The proposed formats, as text; triangles are marked.
 fn proposed(tensor: &Tensor) -> Vec<String> {
-    let text = |part: Part, format: &Format| match part {
-        Part::Whole => format.to_string(),
-        Part::Lower(mirror) => format!("lower {format} {mirror:?}"),
+    let text = |part: StoredPart, format: &Format| match part {
+        StoredPart::Whole => format.to_string(),
+        StoredPart::Lower(mirror) => format!("lower {format} {mirror:?}"),
     };
     propose(tensor, &statistics(tensor)).unwrap().iter().map(|p| text(p.part, &p.format)).collect()
 }
@@ -50,17 +50,18 @@ fn bands() {
     assert_eq!((m.lower_bandwidth, m.upper_bandwidth), (3, 2));
     assert_eq!(m.band_filled(&[40, 40], full.structure.entries), 1.0);
     assert_eq!(full.structure.lines[1].filled(), 1.0);
-    assert_eq!(full.structure.lines[1].mean_stretch(), full.structure.entries as f64 / 40.0);
+    assert_eq!(full.structure.lines[1].mean_range(), full.structure.entries as f64 / 40.0);
     let diagonals = full.structure.diagonals.unwrap();
     assert_eq!((diagonals.count, diagonals.filled), (6, 1.0));
-    // One entry is missing: the band is the same, and not full.
+    // One entry is missing: the band is the same, and not dense.
     let hole = statistics(&generated("banded(40, 3, 2)", &[(20, 20, None)]));
     let h = hole.matrix.unwrap();
     assert_eq!((h.lower_bandwidth, h.upper_bandwidth), (3, 2));
     assert!(h.band_filled(&[40, 40], hole.structure.entries) < 1.0);
     assert_eq!(hole.structure.lines[1].span, full.structure.lines[1].span);
-    assert_eq!(hole.structure.lines[1].stretches, full.structure.lines[1].stretches + 1);
-    // One entry is far away: the bandwidth is wide, but rows are still nearly full between their ends.
+    assert_eq!(hole.structure.lines[1].ranges, full.structure.lines[1].ranges + 1);
+    // One entry is far away: the bandwidth is wide, but rows are still nearly dense between their
+    // ends.
     let far = statistics(&generated("banded(40, 3, 2)", &[(0, 39, Some(1.0))]));
     assert_eq!(far.matrix.unwrap().upper_bandwidth, 39);
     assert_eq!(far.structure.diagonals.unwrap().count, 7);
@@ -87,7 +88,7 @@ fn blocks() {
     assert_eq!((four[0].rows, four[0].columns), (4, 4));
     assert!(four.iter().any(|fit| (fit.rows, fit.columns) == (2, 2) && fit.filled == 1.0));
     assert!(four.iter().all(|fit| fit.filled >= 0.5));
-    // Where the blocks do not lie at multiples of their size, they are not recognised.
+    // Unaligned blocks are not recognised.
     let shifted: Vec<_> =
         (0..12u64).flat_map(|b| (0..16).map(move |k| (4 * b + 2 + k / 4, 4 * b + 2 + k % 4, 1.0))).collect();
     let fits = statistics(&matrix([52, 52], &shifted)).structure.blocks;
@@ -96,7 +97,7 @@ fn blocks() {
 }
 
 #[test]
-fn blocks_are_counted_alike_with_and_without_marks() {
+fn blocks_are_counted_equally_with_and_without_marks() {
     // Far columns make the matrix too wide for a mark per block.
     let blocked = gallery::generate("blocked(48, 6, 0.3)").unwrap();
     let (rows, columns) = (blocked.columns[0].to_vec(), blocked.columns[1].to_vec());
@@ -116,11 +117,11 @@ fn runs() {
         .flat_map(|i| (0..40u64).filter(|j| j % 4 != 3).map(move |j| (i, j, (1 + i % 3 + j / 4) as f64)))
         .collect();
     let lines = statistics(&matrix([20, 40], &runs)).structure.lines;
-    assert_eq!((lines[1].runs, lines[1].stretches, lines[1].mean_run()), (200, 200, 3.0));
+    assert_eq!((lines[1].runs, lines[1].ranges, lines[1].mean_run()), (200, 200, 3.0));
     assert_eq!(lines[1].gapless, 400);
-    assert_eq!((lines[0].runs, lines[0].stretches, lines[0].mean_run()), (600, 30, 1.0));
+    assert_eq!((lines[0].runs, lines[0].ranges, lines[0].mean_run()), (600, 30, 1.0));
     assert!(proposed(&matrix([20, 40], &runs)).contains(&"dense, sparse_runs".to_string()));
-    // One value off cuts a run into three.
+    // One different value splits a run into three.
     let mut near = runs.clone();
     near[1].2 = -1.0;
     assert_eq!(statistics(&matrix([20, 40], &near)).structure.lines[1].runs, 202);
@@ -136,9 +137,9 @@ fn equal_rows() {
     let mut near = rows.clone();
     near[9].2 = 99.0;
     assert_eq!(statistics(&matrix([30, 40], &near)).structure.slices.unwrap().runs, 8);
-    // Empty rows between and behind are runs, too.
-    let apart = statistics(&matrix([10, 4], &[(2, 1, 1.0), (5, 1, 1.0)])).structure.slices.unwrap();
-    assert_eq!((apart.equal, apart.runs, apart.entries), (0, 5, 2));
+    // Empty rows between and after are runs, too.
+    let gapped = statistics(&matrix([10, 4], &[(2, 1, 1.0), (5, 1, 1.0)])).structure.slices.unwrap();
+    assert_eq!((gapped.equal, gapped.runs, gapped.entries), (0, 5, 2));
     assert_eq!(statistics(&matrix([3, 4], &[])).structure.slices.unwrap().runs, 1);
 }
 
@@ -160,7 +161,7 @@ fn symmetry_and_triangles() {
     assert!(proposed(&matrix([3, 3], &graph)).contains(&"lower csr; pattern Same".to_string()));
     let weighted = graph.map(|(i, j, _)| (i, j, 2.0));
     assert!(proposed(&matrix([3, 3], &weighted)).contains(&"lower csr Same".to_string()));
-    // A diagonal matrix is symmetric, and nothing is saved by its triangle.
+    // A diagonal matrix is symmetric, and its triangle saves nothing.
     assert!(!proposed(&generated("diagonal(9)", &[])).iter().any(|f| f.starts_with("lower")));
 
     let lower = of("triangular(6)", &[]);
@@ -194,7 +195,7 @@ fn permutations_and_rows() {
     assert_eq!((moved.permutation, moved.rows_with_one, moved.columns_with_one), (false, 9, 7));
     let (missing, formats) = of(&[(4, 4, None)]);
     assert_eq!((missing.permutation, missing.least_per_row, missing.most_per_row), (false, 0, 1));
-    // A pattern would make the entry true that `singleton` stores for an empty row.
+    // In a pattern, the padding entry that `singleton` stores for an empty row would be true.
     assert!(formats.contains(&"dense, singleton".to_string()));
     assert!(!formats.contains(&"dense, singleton; pattern".to_string()), "{formats:?}");
     let (more, formats) = of(&[(4, 7, Some(1.0))]);
@@ -214,12 +215,12 @@ fn diagonals_and_constants() {
     assert_eq!(wide.constant, Some(Value::F64(1.0)));
     let tall = statistics(&matrix([5, 2], &[(4, 0, 1.0), (3, 0, 1.0), (2, 0, 2.0)])).structure;
     assert_eq!((tall.diagonals.unwrap().filled, tall.constant), (3.0 / 5.0, None));
-    // Zeros that somebody stored are values, but no pattern.
+    // Explicit zeros are values, but no pattern.
     let zeros = matrix([3, 3], &[(0, 0, 0.0), (1, 1, 0.0)]);
     assert!(!proposed(&zeros).iter().any(|f| f.contains("pattern")));
 }
 
-/// What is said of bytes is what tensors in these formats take.
+/// The sizes of proposals are those of tensors in these formats.
 #[test]
 fn bytes_are_those_of_the_tensors() {
     let mut tensors: Vec<(String, Tensor)> = [
@@ -268,8 +269,8 @@ fn bytes_are_those_of_the_tensors() {
         for kept in [tensor.clone(), tensor.cast(tamis_ir::DType::F32)] {
             for proposal in propose(&kept, &statistics(&kept)).unwrap() {
                 let stored = match proposal.part {
-                    Part::Whole => kept.clone(),
-                    Part::Lower(_) => {
+                    StoredPart::Whole => kept.clone(),
+                    StoredPart::Lower(_) => {
                         let mut below = Vec::new();
                         kept.for_each(&mut |at, value| {
                             if at[1] <= at[0] {
@@ -330,7 +331,7 @@ fn other_ranks_and_huge_sizes() {
         [(0, 20, 20), (1, 15, 15), (2, 12, 12)]
     );
     assert_eq!(structure.slices.unwrap().runs, 1);
-    // Nothing is as large as the dimensions are.
+    // Nothing is proportional to the dimensions.
     let n = 1u64 << 62;
     let far = matrix([n, n], &[(0, n - 1, 1.0), (n - 1, 0, 2.0), (n - 1, n - 1, 3.0)]);
     let found = statistics(&far).structure;

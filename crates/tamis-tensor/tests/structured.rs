@@ -1,7 +1,8 @@
-//! Runs, blocks, bands and cut dimensions: what they store, what is merged, and what kernels' results become.
+//! Runs, blocks, bands and split dimensions: storage, merging, and finalization of kernels'
+//! results.
 
 use tamis_ir::{Code, Format, Value};
-use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, ValueArray, settle, written_as};
+use tamis_tensor::{Combine, Coordinates, LevelArrays, Tensor, ValueArray, finalize, written_as};
 
 fn format(text: &str, rank: usize) -> Format {
     Format::parse(text, rank).unwrap_or_else(|d| panic!("{text}: {d}"))
@@ -24,7 +25,7 @@ fn values(tensor: &Tensor) -> Vec<f64> {
     }
 }
 
-/// The vectors of the papers, counted from 0 and with ends one past the last coordinate.
+/// The examples of the papers, counted from 0 and with ends one past the last coordinate.
 #[test]
 fn the_vectors_of_the_papers() {
     let steps = [5.0, 5.0, 5.0, 2.0, 2.0, 0.0, 0.0, 0.0, 7.0];
@@ -56,7 +57,7 @@ fn triangles_and_ragged_rows_are_bands() {
     assert_eq!((array(&ragged, 1, "crd"), array(&ragged, 1, "ofs")), (vec![1, 0, 3], vec![0, 2, 2, 6]));
 }
 
-/// Equal neighbours are one, whatever lies below.
+/// Equal adjacent rows are merged, above any levels.
 #[test]
 fn equal_rows_are_merged() {
     #[rustfmt::skip]
@@ -88,7 +89,7 @@ fn equal_rows_are_merged() {
     assert_eq!(values(&cube), [1.0, 2.0, 1.0, 2.0, 3.0]);
 }
 
-/// Values are told apart by their bits.
+/// Values are distinguished by their bits.
 #[test]
 fn zeros_of_either_sign_and_numbers_that_are_none() {
     let given = [0.0, -0.0, f64::NAN, f64::NAN, 1.0];
@@ -98,7 +99,7 @@ fn zeros_of_either_sign_and_numbers_that_are_none() {
     assert!(runs.same_values(&dense(&[5], &given, "dense")));
 }
 
-/// An explicit fill stays stored in a list, and disappears where everything is stored.
+/// An explicit fill stays stored in a coordinate list, and becomes implicit in a dense level.
 #[test]
 fn explicit_fills() {
     let entries = Coordinates {
@@ -112,7 +113,7 @@ fn explicit_fills() {
     assert_eq!((array(&lists, 1, "start"), values(&lists)), (vec![1, 2, 3], vec![0.0, 3.0, 0.0]));
     let runs = build("dense, runs");
     assert_eq!((array(&runs, 1, "end"), values(&runs)), (vec![2, 3, 4, 4], vec![0.0, 3.0, 0.0, 0.0]));
-    // What was stored stays stored, as a row of fills; a row for which nobody asked is none.
+    // A stored row of fills stays stored; an unwritten row is not stored.
     assert_eq!(array(&build("sparse_runs, runs"), 0, "start"), [0, 1]);
     assert_eq!(array(&build("runs, runs"), 0, "end"), [1, 2]);
     assert_eq!(array(&lists.convert(&format("sparse_runs, runs", 2)).unwrap(), 0, "start"), [0, 1]);
@@ -122,16 +123,16 @@ fn explicit_fills() {
 
 #[test]
 fn two_runs_are_no_interval() {
-    let told = Tensor::from_dense(
+    let error = Tensor::from_dense(
         &[2, 5],
         vec![1.0, 1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 2.0, 0.0].into(),
         &format("dense, interval", 2),
         Value::F64(0.0),
     )
     .unwrap_err();
-    assert_eq!(told.code, Code::E0707);
-    assert_eq!(told.message, "`interval` holds one run per fiber, but fiber 1 has 0..1 and 2..4");
-    assert!(told.help[0].contains("`sparse_runs`"));
+    assert_eq!(error.code, Code::E0707);
+    assert_eq!(error.message, "`interval` holds one run per fiber, but fiber 1 has 0..1 and 2..4");
+    assert!(error.help[0].contains("`sparse_runs`"));
     let above = dense(&[3, 1], &[1.0, 0.0, 1.0], "dense").convert(&format("interval, sparse", 2)).unwrap_err();
     assert_eq!(above.code, Code::E0707);
 }
@@ -145,7 +146,7 @@ fn blocks_of_two_dimensions() {
     assert_eq!((bsr.nnz(), bsr.extents()), (4 + 2 + 2, &[2, 3, 2, 2][..]));
     assert_eq!(bsr.get(&[1, 4]), Some(Value::F64(6.0)));
     assert_eq!(bsr.to_dense().unwrap(), a.to_vec().into());
-    // The arrays as SciPy has them are taken as they are.
+    // The arrays of SciPy are used directly.
     let pos: tamis_tensor::IndexArray = vec![0u32, 1, 2].into();
     let data: ValueArray = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0].into();
     let lists = LevelArrays::new([("pos", pos.clone()), ("crd", vec![1u32, 0].into())]);
@@ -168,7 +169,7 @@ fn blocks_of_two_dimensions() {
     }
 }
 
-/// Room that belongs to no element holds the fill.
+/// Padding outside of the tensor holds the fill.
 #[test]
 fn blocks_that_reach_beyond_the_tensor() {
     let build = |data: Vec<f64>| {
@@ -178,10 +179,10 @@ fn blocks_that_reach_beyond_the_tensor() {
     };
     let inside = build(vec![1.0, 2.0, 0.0, -0.0]).unwrap();
     assert_eq!(inside.nnz(), 2);
-    let told = build(vec![1.0, 2.0, 0.0, 9.0]).unwrap_err();
-    assert_eq!(told.code, Code::E0701);
-    assert_eq!(told.message, "value 3 is 9.0, but its stored coordinates (1, 1, 1, 1) are out of bounds");
-    assert_eq!(told.help.len(), 2);
+    let error = build(vec![1.0, 2.0, 0.0, 9.0]).unwrap_err();
+    assert_eq!(error.code, Code::E0701);
+    assert_eq!(error.message, "value 3 is 9.0, but its stored coordinates (1, 1, 1, 1) are out of bounds");
+    assert_eq!(error.help.len(), 2);
 }
 
 #[test]
@@ -208,7 +209,7 @@ fn what_kernels_write() {
     assert_eq!(written("ism(coord)"), "ism(coord)");
 }
 
-/// Runs as a kernel writes them: in order, with gaps, and with neighbours that are equal.
+/// Runs as a kernel writes them: in order, with gaps, and with equal adjacent runs.
 fn written_runs(format: &Format) -> Tensor {
     let level = LevelArrays::new([
         ("pos", vec![0u32, 3, 3, 5].into()),
@@ -221,24 +222,24 @@ fn written_runs(format: &Format) -> Tensor {
 }
 
 #[test]
-fn results_are_settled() {
+fn results_are_finalized() {
     let lists = format("dense, sparse_runs", 2);
-    let settled = settle(written_runs(&lists), &lists).unwrap();
-    assert_eq!((array(&settled, 1, "pos"), array(&settled, 1, "end")), (vec![0, 2, 2, 3], vec![2, 4, 4]));
-    assert_eq!((array(&settled, 1, "start"), values(&settled)), (vec![0, 2, 1], vec![7.0, 8.0, 5.0]));
-    // Nothing is left to do, so nothing is copied.
+    let finalized = finalize(written_runs(&lists), &lists).unwrap();
+    assert_eq!((array(&finalized, 1, "pos"), array(&finalized, 1, "end")), (vec![0, 2, 2, 3], vec![2, 4, 4]));
+    assert_eq!((array(&finalized, 1, "start"), values(&finalized)), (vec![0, 2, 1], vec![7.0, 8.0, 5.0]));
+    // There is nothing to convert, so nothing is copied.
     let (ValueArray::F64(once), ValueArray::F64(twice)) =
-        (settled.values().unwrap().clone(), settle(settled.clone(), &lists).unwrap().values().unwrap().clone())
+        (finalized.values().unwrap().clone(), finalize(finalized.clone(), &lists).unwrap().values().unwrap().clone())
     else {
         panic!()
     };
     assert_eq!(once.as_ptr(), twice.as_ptr());
     let runs = format("dense, runs", 2);
-    let settled = settle(written_runs(&runs), &runs).unwrap();
-    assert_eq!((array(&settled, 1, "pos"), array(&settled, 1, "end")), (vec![0, 2, 3, 5], vec![2, 4, 4, 1, 4]));
+    let finalized = finalize(written_runs(&runs), &runs).unwrap();
+    assert_eq!((array(&finalized, 1, "pos"), array(&finalized, 1, "end")), (vec![0, 2, 3, 5], vec![2, 4, 4, 1, 4]));
     let interval = format("dense, interval", 2);
-    let told = settle(written_runs(&interval), &interval).unwrap_err();
-    assert_eq!(told.message, "`interval` holds one run per fiber, but fiber 0 has 0..2 and 2..4");
+    let error = finalize(written_runs(&interval), &interval).unwrap_err();
+    assert_eq!(error.message, "`interval` holds one run per fiber, but fiber 0 has 0..2 and 2..4");
     let pattern = format("sparse_runs, sparse_runs; pattern", 2);
     let outer = LevelArrays::new([
         ("pos", vec![0u32, 3].into()),
@@ -251,15 +252,15 @@ fn results_are_settled() {
         ("end", vec![1u32, 2, 2, 2].into()),
     ]);
     let written = Tensor::from_parts(&[4, 2], &pattern, vec![outer, inner], None, Value::Bool(false)).unwrap();
-    let settled = settle(written.clone(), &pattern).unwrap();
-    assert_eq!((array(&settled, 0, "start"), array(&settled, 0, "end")), (vec![0], vec![4]));
-    assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0], vec![2]));
-    assert!(settled.same_values(&written) && settled.nnz() == 8);
+    let finalized = finalize(written.clone(), &pattern).unwrap();
+    assert_eq!((array(&finalized, 0, "start"), array(&finalized, 0, "end")), (vec![0], vec![4]));
+    assert_eq!((array(&finalized, 1, "start"), array(&finalized, 1, "end")), (vec![0], vec![2]));
+    assert!(finalized.same_values(&written) && finalized.nnz() == 8);
 }
 
-/// Lists become blocks without touching what lies below.
+/// Coordinate lists become blocks without changes to the levels below.
 #[test]
-fn settled_blocks_share_their_values() {
+fn finalized_blocks_share_their_values() {
     let rows = [0.0, 1.0, 2.0, 0.0, 4.0, 0.0, 0.0, 0.0, 0.0, 7.0, 8.0, 9.0];
     for (text, arrays) in [
         ("dense, blocks", [vec![0, 2, 2, 3], vec![2, 4, 5], vec![0, 2, 3, 6]]),
@@ -269,25 +270,29 @@ fn settled_blocks_share_their_values() {
         let data = if shape[0] == 3 { [&rows[..6], &[0.0; 6], &rows[6..]].concat() } else { rows.to_vec() };
         let target = format(text, 2);
         let written = dense(shape, &data, &written_as(&target).to_string());
-        let settled = settle(written.clone(), &target).unwrap();
+        let finalized = finalize(written.clone(), &target).unwrap();
         let k = usize::from(shape[0] == 3);
-        assert_eq!([array(&settled, k, "pos"), array(&settled, k, "crd"), array(&settled, k, "ofs")], arrays, "{text}");
-        let (ValueArray::F64(a), ValueArray::F64(b)) = (written.values().unwrap(), settled.values().unwrap()) else {
+        assert_eq!(
+            [array(&finalized, k, "pos"), array(&finalized, k, "crd"), array(&finalized, k, "ofs")],
+            arrays,
+            "{text}"
+        );
+        let (ValueArray::F64(a), ValueArray::F64(b)) = (written.values().unwrap(), finalized.values().unwrap()) else {
             panic!()
         };
         assert_eq!(a.as_ptr(), b.as_ptr(), "{text}");
-        assert!(settled.same_values(&written));
+        assert!(finalized.same_values(&written));
     }
     let target = format("dense, band", 2);
-    let settled = settle(dense(&[2, 6], &rows, "csr"), &target).unwrap();
-    assert_eq!((array(&settled, 1, "crd"), array(&settled, 1, "ofs")), (vec![4, 5], vec![0, 4, 7]));
+    let finalized = finalize(dense(&[2, 6], &rows, "csr"), &target).unwrap();
+    assert_eq!((array(&finalized, 1, "crd"), array(&finalized, 1, "ofs")), (vec![4, 5], vec![0, 4, 7]));
     let target = format("bsr(2,4)", 2);
-    let settled = settle(dense(&[2, 6], &rows, "coo"), &target).unwrap();
-    assert_eq!((settled.format(), settled.nnz()), (&target, 12));
-    assert_eq!(settled.to_dense().unwrap(), rows.to_vec().into());
+    let finalized = finalize(dense(&[2, 6], &rows, "coo"), &target).unwrap();
+    assert_eq!((finalized.format(), finalized.nnz()), (&target, 12));
+    assert_eq!(finalized.to_dense().unwrap(), rows.to_vec().into());
 }
 
-/// Nothing is as long as a dimension, or as a run, unless the format is.
+/// Nothing is proportional to a dimension, or to the length of a run, unless the format is.
 #[test]
 fn long_runs_cost_nothing() {
     let n = 1u64 << 40;

@@ -1,4 +1,5 @@
-//! Tests of tensors, conversions and files, in one binary. `io_hostile` has one of its own, because it counts what is allocated.
+//! Tests of tensors, conversions and files, in one binary. `io_hostile` has one of its own, because
+//! it counts allocations.
 
 mod convert_large;
 mod convert_pairs;

@@ -1,4 +1,4 @@
-//! Raw arrays with each invariant broken once: the right code, and something that would help.
+//! Violations of each invariant of levels: the diagnostic, with help.
 
 use tamis_ir::{Code, Diagnostic, Format, Value};
 use tamis_tensor::{IndexArray, LevelArrays, Tensor, ValueArray};
@@ -83,7 +83,8 @@ fn coordinate_lists() {
     refuse("tuples decrease", coo("0 3", "0 0 2", "3 0 0"), Code::E0704);
     refuse("tuple repeats", coo("0 3", "0 0 2", "3 3 0"), Code::E0708);
     refuse("pos", coo("0 2", "0 0 2", "0 3 0"), Code::E0702);
-    // Fibers are independent of each other: what starts a fiber need not follow what ended the last.
+    // Fibers are independent of each other: the first coordinate of a fiber need not follow the
+    // last one of the previous fiber.
     let batched = |columns: &str| {
         let middle = vec![("pos", numbers("0 2 4")), ("crd", numbers("1 2 0 2"))];
         parts(
@@ -119,17 +120,17 @@ fn lists_in_any_order() {
     refuse("out of range", list("0 3 4", "3 0 4 2"), Code::E0703);
     refuse("partition", list("0 3 3", "3 0 1 2"), Code::E0702);
     refuse("short pos", list("0 4", "3 0 1 2"), Code::E0701);
-    let told = list("0 3 4", "3 0 3 2").unwrap_err().message.clone();
-    assert_eq!(told, "coordinate 3 occurs twice in fiber 0 (indices 0 and 2 of `crd`)");
+    let message = list("0 3 4", "3 0 3 2").unwrap_err().message.clone();
+    assert_eq!(message, "coordinate 3 occurs twice in fiber 0 (indices 0 and 2 of `crd`)");
     let sorted = tensor.convert(&Format::parse("csr; pattern", 2).unwrap()).unwrap();
     assert_eq!(sorted.level_arrays(1).get("crd").unwrap().to_vec(), [0, 2, 3, 2]);
-    // Into it, nothing is moved.
+    // Converting back, nothing is moved.
     let back = sorted.convert(tensor.format()).unwrap();
     assert_eq!(back.level_arrays(1), sorted.level_arrays(1));
     assert!(back.same_values(&tensor));
 }
 
-/// What structure a matrix has does not depend on the order in which its entries are stored.
+/// The structure of a matrix does not depend on the storage order of its entries.
 #[test]
 fn statistics_of_lists_in_any_order() {
     let level = vec![("pos", numbers("0 2 4")), ("crd", numbers("1 0 1 0"))];
@@ -141,7 +142,7 @@ fn statistics_of_lists_in_any_order() {
     assert_eq!(tensor.statistics().unwrap().levels[1].name, "sparse(nonordered)");
 }
 
-/// Files list entries in order, whatever the tensor does.
+/// Files list entries in order, for tensors in any order.
 #[test]
 fn files_of_lists_in_any_order() {
     use tamis_tensor::io::{FileKind, WriteOptions, write_to};

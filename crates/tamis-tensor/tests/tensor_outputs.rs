@@ -1,19 +1,19 @@
-//! Tensors from arrays that are longer than needed, and the first place where two tensors differ.
+//! Tensors from arrays that are longer than needed, and the first difference of two tensors.
 
 use tamis_ir::format::Format;
 use tamis_ir::{Code, Value};
 use tamis_tensor::{IndexArray, LevelArrays, Tensor, ValueArray};
 
-/// The arrays of a tensor, each with so many elements added that mean nothing.
+/// The arrays of a tensor, each with some meaningless elements appended.
 fn longer(tensor: &Tensor, extra: usize) -> (Vec<LevelArrays>, Option<ValueArray>) {
-    let stretch = |array: &IndexArray| {
+    let extend = |array: &IndexArray| {
         let mut numbers = array.to_vec();
         numbers.extend(std::iter::repeat_n(200, extra));
         IndexArray::with_width(&numbers, array.width()).unwrap()
     };
     let level = |k| {
         let arrays = tensor.level_arrays(k).arrays;
-        LevelArrays::new(arrays.iter().map(|(name, array)| (*name, stretch(array))).collect::<Vec<_>>())
+        LevelArrays::new(arrays.iter().map(|(name, array)| (*name, extend(array))).collect::<Vec<_>>())
     };
     let values = tensor.values().map(|values| {
         let mut all: Vec<Value> = (0..values.len()).map(|k| values.get(k)).collect();
@@ -42,7 +42,7 @@ const FORMATS: [&str; 12] = [
 fn arrays_are_cut_to_length() {
     for text in FORMATS {
         let format = Format::parse(text, 2).unwrap();
-        // One entry in each row, which every format holds.
+        // One entry in each row, which every format can store.
         let values = vec![0.0, 1.0, 0.0, 2.0, 0.0, 0.0, 0.0, 0.0, 3.0];
         let tensor = Tensor::from_dense(&[3, 3], values.into(), &format, Value::F64(0.0)).unwrap();
         for extra in [0, 1, 5000] {
@@ -80,7 +80,7 @@ fn arrays_that_are_too_short_or_wrong_are_refused() {
     assert_eq!(none.unwrap_err().code, Code::E0701);
 }
 
-/// Arrays that grow by doubling do not keep twice the memory that is needed.
+/// Arrays that grow by doubling do not retain twice the needed memory.
 #[test]
 fn memory_is_given_back() {
     let mut crd: Vec<u32> = Vec::with_capacity(1 << 20);
@@ -89,7 +89,7 @@ fn memory_is_given_back() {
     let IndexArray::U32(kept) = kept else { panic!("another width") };
     let vector = kept.into_vec();
     assert!(vector.len() == 900 && vector.capacity() < 2000, "{}", vector.capacity());
-    // Little waste is left alone, and shared arrays are copied.
+    // A little unused memory is kept, and shared arrays are copied.
     let shared: IndexArray = vec![1u16, 2, 3].into();
     assert_eq!((shared.clone().truncated(2).to_vec(), shared.to_vec()), (vec![1, 2], vec![1, 2, 3]));
     assert_eq!(ValueArray::from(vec![true, false]).truncated(1), ValueArray::from(vec![true]));
@@ -112,14 +112,14 @@ fn the_first_difference_in_every_pair_of_formats() {
             let both = format!("{first} and {second}");
             assert_eq!(difference(&a, 0.0, &a, 0.0), None, "{both}");
             assert_eq!(difference(&a, 0.0, &b, 0.0), Some((vec![1, 0], Value::F64(0.0), Value::F64(7.0))), "{both}");
-            // The same values with other fills are the same.
+            // Equal values with different fills are equal.
             assert_eq!(difference(&a, 0.0, &a, 1.0), None, "{both}");
             assert_eq!(difference(&a, 1.0, &b, 7.0), Some((vec![1, 0], Value::F64(0.0), Value::F64(7.0))), "{both}");
         }
     }
 }
 
-/// Where neither tensor stores anything, their fills meet.
+/// Coordinates that neither tensor stores compare the fills.
 #[test]
 fn fills_that_differ() {
     let format = Format::parse("csr", 2).unwrap();
@@ -132,7 +132,7 @@ fn fills_that_differ() {
     assert_eq!(difference, Some((vec![0, 1], Value::F64(0.0), Value::F64(1.0))));
     let full = make(&[5.0, 6.0, 7.0, 8.0], 0.0);
     assert_eq!(full.first_difference(&make(&[5.0, 6.0, 7.0, 8.0], 1.0), &exact).unwrap(), None);
-    // Shapes that cannot be listed cell by cell are no obstacle.
+    // Shapes that are too large to enumerate are supported.
     let huge = |fill: f64| {
         let parts = vec![
             LevelArrays::new([("pos", vec![0u32, 0].into()), ("crd", Vec::<u32>::new().into())]),

@@ -1,4 +1,5 @@
-//! What is stored, array by array: the vectors of the papers, widths, ranks, duplicates, hostile shapes.
+//! Storage of tensors, array by array: the examples of the papers, widths, ranks, duplicates,
+//! hostile shapes.
 
 use tamis_ir::{Code, DType, Diagnostic, Format, Value};
 use tamis_tensor::{Combine, Coordinates, IndexArray, Tensor, ValueArray};
@@ -215,7 +216,7 @@ fn hostile_shapes_are_diagnostics() {
         Value::Bool(false),
     );
     assert_eq!(implied.unwrap_err().code, Code::E0706);
-    // Nothing is stored, so nothing may be visited, however many rows there are.
+    // Nothing is stored, so nothing is visited, for any number of rows.
     let nothing = build(&list(&[1 << 40, 0], &[]), "dense").unwrap();
     assert_eq!(nothing.to_coordinates().len(), 0);
     assert!(nothing.convert(&Format::coo(2)).unwrap().same_values(&nothing));
@@ -271,7 +272,7 @@ fn fills() {
     assert_eq!(infinite.convert(&format("csc; element(1)", 2)).unwrap_err().code, Code::E0709);
     assert!(infinite.convert(&format("csc; element(inf)", 2)).is_ok());
     assert_eq!(infinite.convert(&format("csc; pattern", 2)).unwrap_err().code, Code::E0709);
-    // Where every coordinate is stored, the fill means nothing and may change.
+    // If every coordinate is stored, the fill is irrelevant and may change.
     let full = Tensor::from_dense(&[2], vec![1.0, 5.0].into(), &Format::dense(1), Value::F64(0.0)).unwrap();
     let other = full.convert(&format("sparse; element(1)", 1)).unwrap();
     assert_eq!((other.nnz(), other.fill(), other.same_values(&full)), (1, Value::F64(1.0), true));

@@ -136,7 +136,7 @@ const CASES: [Case; 24] = [
 
 /// A measured kernel, with the times that the cost model predicts.
 #[derive(Clone, Debug)]
-pub struct Kernel {
+pub struct MeasuredKernel {
     /// The index notation that it computes.
     pub notation: String,
     /// The order of its loops.
@@ -155,7 +155,7 @@ pub struct Kernel {
 #[derive(Clone, Debug)]
 pub struct Calibration {
     /// The measured kernels.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<MeasuredKernel>,
     /// The previous constants.
     pub before: Costs,
     /// The fitted constants, the length of a step, and the remaining error.
@@ -197,7 +197,7 @@ pub fn calibrate(progress: Option<&dyn Fn(u64, u64)>) -> Result<Calibration, Dia
         };
         let sample = fit::sample(&before, seconds, cost);
         let formats: Vec<&str> = inputs.iter().map(|(_, _, format)| *format).collect();
-        kernels.push(Kernel {
+        kernels.push(MeasuredKernel {
             notation: text.to_string(),
             order: order.to_string(),
             formats: formats.join("; "),

@@ -11,7 +11,7 @@ use crate::signature::CallArgument;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tamis_backend::{CompiledKernel, KernelFailure, RawBuffer, Storage};
+use tamis_backend::{CompiledKernel, KernelFailure, RawBuffer, RawStorage};
 use tamis_compiler::lower::{BoundStorage, Lowered, SizeParam};
 use tamis_ir::format::Format;
 use tamis_ir::kernel::{Elem, Kernel, Role};
@@ -200,10 +200,10 @@ fn dense_ranges(program: &Program, lowered: &Lowered) -> Vec<(TensorId, Format, 
     ranges.collect()
 }
 
-/// What a kernel wrote, and how it ran.
+/// The results of a call, and its statistics.
 pub(crate) struct KernelOutcome {
     /// The arrays that it wrote, by buffer.
-    pub(crate) storages: Vec<Option<Storage>>,
+    pub(crate) storages: Vec<Option<RawStorage>>,
     /// Its time.
     pub(crate) kernel: Duration,
     pub(crate) workspaces: Vec<(String, tamis_backend::runtime::workspace::WorkspaceReport)>,
@@ -241,10 +241,10 @@ pub(crate) fn invoke(
 ) -> Result<KernelOutcome, CallError> {
     let mut buffers = machine.input_buffers(arguments);
     let input_lengths = buffers.iter().map(|buffer| buffer.len).collect();
-    let mut storages: Vec<Option<Storage>> = Vec::new();
+    let mut storages: Vec<Option<RawStorage>> = Vec::new();
     storages.resize_with(buffers.len(), || None);
     for (k, elem) in &machine.allocated {
-        let storage = Storage::new(*elem);
+        let storage = RawStorage::new(*elem);
         buffers[*k] = storage.raw();
         storages[*k] = Some(storage);
     }

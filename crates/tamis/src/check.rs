@@ -10,8 +10,8 @@ use tamis_ir::program::{Block, Checked, LoopExtent, ParamType, Stmt, StmtKind};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, Value, interp};
 use tamis_tensor::Tensor;
 
-/// How many points of loops the reference interpreter may visit in check mode by default: about a
-/// minute.
+/// The maximum number of loop iterations of the reference interpreter in check mode by default:
+/// about a minute.
 pub const CHECK_LIMIT: u64 = 200_000_000;
 
 /// About how many points the interpreter visits per second.
@@ -146,7 +146,7 @@ fn largest(tensor: &Tensor) -> f64 {
     largest
 }
 
-/// Whether two values are equal up to the rounding of reassociated sums.
+/// True if two values are equal up to the rounding of reassociated sums.
 fn close(a: Value, b: Value, scale: f64) -> bool {
     let tolerance = match a.dtype() {
         DType::F32 | DType::C64 => 1e-4,

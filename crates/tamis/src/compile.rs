@@ -26,7 +26,7 @@ pub use crate::prepared_program::PreparedProgram;
 pub use crate::signature::Signature;
 pub use crate::warnings::annotate_warnings;
 pub use tamis_backend::runtime::workspace::WorkspaceReport;
-pub use tamis_compiler::pipeline::Pass;
+pub use tamis_compiler::pipeline::PassReport;
 
 use crate::call::BoundKernel;
 use crate::parallel::ParallelKernel;
@@ -43,7 +43,7 @@ use tamis_ir::diag::did_you_mean;
 use tamis_ir::program::{Checked, ParamType, Program, TensorId};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format};
 
-/// How to compile a program.
+/// The options of compilation.
 ///
 /// ```
 /// use tamis::prelude::*;
@@ -57,7 +57,7 @@ pub struct CompileOptions {
     pub strict: bool,
     /// Check every access of an array, and compare every result with the reference interpreter's.
     pub check: bool,
-    /// How many points of loops the interpreter may visit to check a call;
+    /// The maximum number of loop iterations of the interpreter to check a call;
     /// [`CHECK_LIMIT`](crate::check::CHECK_LIMIT) by default. Beyond, the call is an error.
     pub check_limit: Option<u64>,
     /// Do not compile: the reference interpreter runs the program.
@@ -99,7 +99,7 @@ impl CompileOptions {
     }
 }
 
-/// How a program was compiled, and how long each stage took.
+/// The report of a compilation, with the time of each stage.
 ///
 /// ```
 /// use tamis::prelude::*;
@@ -115,12 +115,12 @@ impl CompileOptions {
 #[derive(Clone, Debug, Default)]
 pub struct Build {
     /// The passes of the compiler, in order.
-    pub passes: Vec<Pass>,
+    pub passes: Vec<PassReport>,
     /// The stages of the backend. Stages that the cache made unnecessary took no time.
     pub machine: Timings,
     /// The time of the look-up in the cache of machine code, including compilation after a miss.
     pub obtain: Duration,
-    /// Where machine code was found; none if the program is interpreted.
+    /// The cache level of machine code; `None` if the program is interpreted.
     pub found: Option<CacheHit>,
     /// Why the program is interpreted, if it is.
     pub interpreted: Option<String>,
@@ -147,7 +147,7 @@ pub(crate) struct SpecialisedCode {
     pub(crate) parallel: OnceLock<Result<ParallelKernel, Diagnostics>>,
 }
 
-/// What runs a program.
+/// The executor of a program.
 pub(crate) enum Engine {
     Machine(Box<BoundKernel>),
     Interpreter,
@@ -169,14 +169,18 @@ pub fn compile(program: &Program, signature: &Signature, options: &CompileOption
     let start = Instant::now();
     let checked = program.check(&signature.types)?;
     check_policies(program, &checked, &Schedule::default())?;
-    let check_pass = Pass { name: "check", time: start.elapsed(), statements: None };
+    let check_pass = PassReport { name: "check", time: start.elapsed(), statements: None };
     let program = Arc::new(program.clone());
     let start = Instant::now();
     let (scheduled, checked, schedule_pass) = match schedule(&program, &checked, signature, options)? {
         None => (program.clone(), checked, None),
         Some((scheduled, checked)) => {
             check_policies(&scheduled, &checked, &options.schedule)?;
-            (Arc::new(scheduled), checked, Some(Pass { name: "commands", time: start.elapsed(), statements: None }))
+            (
+                Arc::new(scheduled),
+                checked,
+                Some(PassReport { name: "commands", time: start.elapsed(), statements: None }),
+            )
         }
     };
     let mut code = SpecialisedCode::new(&scheduled, &checked, &signature.types, &signature.layouts, options)?;
@@ -243,16 +247,16 @@ pub(crate) fn schedule(
 
 /// Lets tensors and kernels share one memory pool: fresh pages cost more than most kernels.
 pub(crate) fn share_memory_pool() {
-    let pool = tamis_tensor::Keeper {
+    let pool = tamis_tensor::MemoryPool {
         take: runtime::acquire_memory,
-        // SAFETY: whoever gives memory to the pool has it from the global allocator, with this
+        // SAFETY: callers that give memory to the pool have it from the global allocator, with this
         // layout.
         give: |data, layout| unsafe { runtime::release_memory(data, layout) },
         smallest: runtime::MIN_POOLED_BYTES,
     };
     // SAFETY: the pool of the backend holds memory of the global allocator, and gives each block to
     // one taker.
-    unsafe { tamis_tensor::keep_memory_with(pool) };
+    unsafe { tamis_tensor::set_memory_pool(pool) };
 }
 
 impl SpecialisedCode {

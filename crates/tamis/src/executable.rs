@@ -21,7 +21,7 @@ use tamis_ir::program::{Checked, ParamType, Program};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Value};
 use tamis_tensor::Tensor;
 
-/// How many sets of sizes an executable keeps; the oldest is evicted first.
+/// The maximum number of sets of sizes of an executable; the oldest is evicted first.
 const KEPT: usize = 16;
 
 /// A compiled program: it takes tensors of the layouts it was compiled for, whatever their sizes,
@@ -48,10 +48,10 @@ const KEPT: usize = 16;
 /// ```
 #[derive(Clone)]
 pub struct Executable {
-    inner: Arc<Inner>,
+    inner: Arc<ExecutableState>,
 }
 
-struct Inner {
+struct ExecutableState {
     /// The program as the user wrote it.
     program: Arc<Program>,
     /// The program with its schedule applied.
@@ -126,8 +126,8 @@ impl ReadySizes {
     }
 }
 
-impl Inner {
-    /// Whether the program was compiled as the user wrote it.
+impl ExecutableState {
+    /// True if the program was compiled as the user wrote it.
     fn is_as_written(&self) -> bool {
         Arc::ptr_eq(&self.program, &self.scheduled)
     }
@@ -147,7 +147,7 @@ impl Executable {
         let values = signature.types.iter().map(|param| param.value).collect();
         let ready = ReadySizes::new(&scheduled, checked, &signature.types, signature.shapes(), values, code.clone())?;
         Ok(Executable {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ExecutableState {
                 layouts: signature.layouts.clone(),
                 values_matter: values_matter(&scheduled),
                 program,
@@ -268,7 +268,7 @@ impl Executable {
         self.inner.first.parallel.get().and_then(|kernel| kernel.as_ref().err())
     }
 
-    /// Whether tensors have the layouts that this was compiled for.
+    /// True if tensors have the layouts that this was compiled for.
     pub(crate) fn takes(&self, arguments: &[CallArgument]) -> bool {
         let layouts = &self.inner.layouts;
         arguments.len() == layouts.len() && arguments.iter().zip(layouts).all(|(a, layout)| a.fits(layout))
@@ -343,7 +343,7 @@ impl Executable {
         &self.inner.options
     }
 
-    /// How it was compiled, with the times of all stages.
+    /// The report of its compilation, with the times of all stages.
     pub fn build(&self) -> &crate::compile::Build {
         &self.inner.first.build
     }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, RwLock};
 use tamis_ir::Program;
 
-/// How many executables the cache holds.
+/// The capacity of the cache, in executables.
 const CAPACITY: usize = 512;
 
 /// A bounded cache of executables.

@@ -1,7 +1,7 @@
 //! Explanation of a compilation: the text form of every stage, from the schedule to assembly.
 //!
 //! In: a program and a [`Signature`]. Out: an [`Explanation`], which renders a stage when it is
-//! asked for. Nothing runs.
+//! requested. Nothing runs.
 
 use crate::compile::{CompileOptions, schedule};
 use crate::signature::Signature;
@@ -9,7 +9,7 @@ use std::fmt;
 use tamis_backend::{c, llvm};
 use tamis_compiler::lower::outer_partition::ResultShare;
 use tamis_compiler::lower::{BoundStorage, Policy, WriteMode, lower_partition};
-use tamis_compiler::pipeline::{self, Compilation, Pass};
+use tamis_compiler::pipeline::{self, Compilation, PassReport};
 use tamis_compiler::schedule::classify;
 use tamis_ir::algebra::Kind;
 use tamis_ir::kernel::BufferId;
@@ -32,7 +32,7 @@ use tamis_tensor::levels::{ArrayRole, level_type};
 pub struct Explanation {
     program: String,
     compilation: Compilation,
-    /// How a parallel call partitions it.
+    /// Its partition in a parallel call.
     threads: String,
     options: CompileOptions,
 }
@@ -102,7 +102,7 @@ fn parallel_loops(program: &Program, alone: Option<&Diagnostic>) -> Vec<Diagnost
     found
 }
 
-/// How parallel calls partition a program, for people; or why they do not.
+/// The partition of a program in parallel calls, for people; or the reason why there is none.
 fn partitioning(
     compilation: &Compilation,
     signature: &Signature,
@@ -141,8 +141,8 @@ impl Explanation {
         &self.program
     }
 
-    /// How the elements of each result and temporary are written: appended in storage order, or
-    /// scattered, and through which workspace.
+    /// The way each result and temporary is written: appended in storage order, or scattered, and
+    /// through which workspace.
     pub fn productions(&self) -> Vec<String> {
         let Compilation { program, checked, inserted, .. } = &self.compilation;
         let name = |id: tamis_ir::program::TensorId| program.tensor(id).name.clone();
@@ -214,7 +214,7 @@ impl Explanation {
         format!("{notes}# threads: {}\n{}", self.threads, self.compilation.program)
     }
 
-    /// How parallel calls partition the program, or why they do not.
+    /// The partition of the program in parallel calls, or the reason why there is none.
     pub fn threads(&self) -> &str {
         &self.threads
     }
@@ -241,7 +241,7 @@ impl Explanation {
     }
 
     /// The passes, with their times.
-    pub fn passes(&self) -> &[Pass] {
+    pub fn passes(&self) -> &[PassReport] {
         &self.compilation.passes
     }
 

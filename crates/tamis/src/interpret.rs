@@ -24,7 +24,7 @@ pub(crate) fn run_with(
         // A parameter that the program updates keeps its format.
         let given = program.params.iter().position(|param| param == id).map(|k| tensors[k].format().clone());
         let declared = outcome.checked.formats[id.index()].clone();
-        let format = declared.or(given).unwrap_or_else(|| Format::dense(info.rank)).settled();
+        let format = declared.or(given).unwrap_or_else(|| Format::dense(info.rank)).without_workspace();
         let tensor = Tensor::from_grid(grid, &format)
             .map_err(|d| program.origin.attach(d.label(program.origin.tensor(*id), "this result")))?;
         results.push((info.name.clone(), tensor));

@@ -139,8 +139,8 @@ pub use {
 pub mod tensor {
     #[doc(inline)]
     pub use tamis_tensor::{
-        Buffer, Combine, Coordinates, Index, IndexArray, LevelArrays, Mirror, Part, Statistics, Structure, Tensor,
-        ValueArray, ValueType, levels, room,
+        Buffer, Combine, Coordinates, Index, IndexArray, LevelArrays, Mirror, Statistics, StoredPart, Structure,
+        Tensor, ValueArray, ValueType, levels, with_capacity,
     };
 }
 
@@ -177,7 +177,7 @@ pub mod algebra {
 pub mod diagnostic {
     #[doc(inline)]
     pub use tamis_ir::diag::{
-        Code, Diagnostic, Diagnostics, Label, Place, Result, Severity, Source, Span, UnknownCode,
+        Code, Diagnostic, Diagnostics, FileLocation, Label, Result, Severity, Source, Span, UnknownCode,
     };
 }
 
@@ -199,7 +199,7 @@ pub mod gallery {
     pub use tamis_tensor::gallery::*;
 }
 
-/// How many threads work.
+/// The number of threads.
 pub mod threads {
     #[doc(inline)]
     pub use tamis_tensor::{set_threads, threads, with_threads};

@@ -7,7 +7,7 @@
 mod prepared;
 
 pub use prepared::{ConvertOperand, PreparedNotation};
-pub use tamis_compiler::auto::{Operand, Pins, Plan};
+pub use tamis_compiler::auto::{NotationPlan, OperandStatistics, Pins};
 pub use tamis_ir::notation::Notation;
 
 use crate::calibrate::costs;
@@ -23,7 +23,7 @@ use tamis_ir::program::ParamType;
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program, interp};
 use tamis_tensor::Tensor;
 
-/// How to schedule and compile index notation.
+/// The options of scheduling and compiling index notation.
 ///
 /// ```
 /// use tamis::prelude::*;
@@ -32,7 +32,8 @@ use tamis_tensor::Tensor;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EinsumOptions {
-    /// How the resulting program is compiled, and the scheduling commands that are applied to it.
+    /// The options of compiling the resulting program, and the scheduling commands that are applied
+    /// to it.
     pub compile: CompileOptions,
     /// Fixed decisions, which the scheduler does not change: the order of loops, formats of
     /// results.
@@ -65,7 +66,7 @@ impl EinsumOptions {
     }
 }
 
-/// How many texts are memoised; beyond, all are evicted.
+/// The maximum number of memoised texts; beyond, all are evicted.
 const KEPT: usize = 512;
 
 /// Index notation with its schedule and executable.
@@ -82,7 +83,7 @@ const KEPT: usize = 512;
 #[derive(Clone)]
 pub struct CompiledNotation {
     /// The plan that the scheduler chose.
-    pub plan: Arc<Plan>,
+    pub plan: Arc<NotationPlan>,
     /// For each parameter of the program, the operand of the notation that it is made of.
     sources: Vec<usize>,
     /// The compiled program.
@@ -164,7 +165,7 @@ pub fn parse(text: &str, inputs: &[(&str, &Tensor)]) -> Result<Notation, Diagnos
 /// assert!(plan.conversions.is_empty() && plan.program.to_string().contains("for i in _:"));
 /// # Ok::<(), Diagnostics>(())
 /// ```
-pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<Plan, Diagnostics> {
+pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<NotationPlan, Diagnostics> {
     let (types, operands) = auto::describe(tensors);
     auto::schedule(notation, &types, &operands, &costs()?, pins)
 }
@@ -194,9 +195,9 @@ pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<Pla
 pub fn plan_for(
     notation: &Notation,
     types: &[ParamType],
-    operands: &[Operand],
+    operands: &[OperandStatistics],
     pins: &Pins,
-) -> Result<Plan, Diagnostics> {
+) -> Result<NotationPlan, Diagnostics> {
     auto::schedule(notation, types, operands, &costs()?, pins)
 }
 
@@ -238,7 +239,7 @@ pub(crate) fn compile_with_costs(
 }
 
 /// For each parameter of the program, the parameter of the notation that it is made of.
-fn sources(plan: &Plan, notation: &Notation) -> Result<Vec<usize>, Diagnostic> {
+fn sources(plan: &NotationPlan, notation: &Notation) -> Result<Vec<usize>, Diagnostic> {
     let (names, program) = (notation.operands(), &plan.program);
     let source = |name: &String| {
         let source = plan.conversions.iter().find(|c| c.name == *name).map_or(name.as_str(), |c| c.source.as_str());
@@ -254,7 +255,7 @@ fn sources(plan: &Plan, notation: &Notation) -> Result<Vec<usize>, Diagnostic> {
 /// Converts operands, given in the order of the notation's parameters, to the parameters of a
 /// plan's program.
 pub fn converted_operands<'a>(
-    plan: &Plan,
+    plan: &NotationPlan,
     notation: &Notation,
     tensors: &[&'a Tensor],
 ) -> Result<Vec<Cow<'a, Tensor>>, Diagnostic> {
@@ -262,7 +263,11 @@ pub fn converted_operands<'a>(
 }
 
 /// The parameters of a plan's program, converted where the plan says so.
-fn converted<'a>(plan: &Plan, sources: &[usize], tensors: &[&'a Tensor]) -> Result<Vec<Cow<'a, Tensor>>, Diagnostic> {
+fn converted<'a>(
+    plan: &NotationPlan,
+    sources: &[usize],
+    tensors: &[&'a Tensor],
+) -> Result<Vec<Cow<'a, Tensor>>, Diagnostic> {
     let program = &plan.program;
     let params = program.params.iter().zip(sources);
     params

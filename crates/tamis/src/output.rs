@@ -5,7 +5,7 @@
 //! otherwise only lengths are.
 
 use crate::signature::CallArgument;
-use tamis_backend::Storage;
+use tamis_backend::RawStorage;
 use tamis_backend::runtime::Element;
 use tamis_compiler::lower::{BoundStorage, Lowered};
 use tamis_ir::format::{Format, Width};
@@ -38,13 +38,18 @@ pub(crate) fn plan(program: &Program, checked: &Checked, lowered: &Lowered) -> R
     for id in &program.results {
         let info = program.tensor(*id);
         let bound = &lowered.bound[id.index()];
-        let declared = checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank)).settled();
+        let declared =
+            checked.formats[id.index()].clone().unwrap_or_else(|| Format::dense(info.rank)).without_workspace();
         let (format, arrays, values) = match &bound.storage {
             BoundStorage::Levels { format, arrays, values } => {
                 let of_level = |level: &Vec<(&'static str, tamis_ir::kernel::BufferId)>| {
                     level.iter().map(|(name, buffer)| (*name, buffer.index())).collect()
                 };
-                (format.clone().settled(), arrays.iter().map(of_level).collect(), values.map(|buffer| buffer.index()))
+                (
+                    format.clone().without_workspace(),
+                    arrays.iter().map(of_level).collect(),
+                    values.map(|buffer| buffer.index()),
+                )
             }
             BoundStorage::Scalar { output, .. } => {
                 let buffer = output.ok_or_else(|| missing_buffer(&info.name))?;
@@ -86,7 +91,7 @@ fn bug(message: String) -> Diagnostic {
 }
 
 impl Output {
-    /// Whether its values are its only array.
+    /// True if its values are its only array.
     pub(crate) fn is_dense(&self) -> bool {
         self.arrays.iter().all(Vec::is_empty)
     }
@@ -137,7 +142,7 @@ impl Output {
         &self,
         shape: &[u64],
         kernel: &Kernel,
-        storages: &mut [Option<Storage>],
+        storages: &mut [Option<RawStorage>],
         arguments: &[CallArgument],
         check: bool,
     ) -> Result<Tensor> {
@@ -178,17 +183,17 @@ impl Output {
             _ => bug(format!("the kernel wrote `{}` as no `{}` is: {}", self.name, self.format, d.message)),
         })?;
         match &self.declared {
-            Some(declared) => tamis_tensor::settle(tensor, declared),
+            Some(declared) => tamis_tensor::finalize(tensor, declared),
             None => Ok(tensor),
         }
     }
 }
 
-fn vector<T: Element>(storage: Storage) -> Result<Vec<T>> {
+fn vector<T: Element>(storage: RawStorage) -> Result<Vec<T>> {
     storage.into_vec().map_err(|_| bug("a kernel's array has elements of another type".to_string()))
 }
 
-fn index_array(elem: Elem, storage: Storage) -> Result<IndexArray> {
+fn index_array(elem: Elem, storage: RawStorage) -> Result<IndexArray> {
     Ok(match elem {
         Elem::Index(Width::U8) => vector::<u8>(storage)?.into(),
         Elem::Index(Width::U16) => vector::<u16>(storage)?.into(),
@@ -198,7 +203,7 @@ fn index_array(elem: Elem, storage: Storage) -> Result<IndexArray> {
     })
 }
 
-fn value_array(elem: Elem, storage: Storage) -> Result<ValueArray> {
+fn value_array(elem: Elem, storage: RawStorage) -> Result<ValueArray> {
     Ok(match elem.dtype() {
         _ if matches!(elem, Elem::Index(_)) => return Err(bug("a kernel's values are positions".to_string())),
         DType::Bool => ValueArray::Bool(vector::<u8>(storage)?.into()),

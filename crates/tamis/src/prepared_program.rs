@@ -9,7 +9,7 @@ use std::sync::RwLock;
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
 use tamis_tensor::Tensor;
 
-/// How many executables a program keeps; the oldest is evicted first.
+/// The maximum number of executables of a program; the oldest is evicted first.
 const KEPT: usize = 16;
 
 /// A loop program, with its executables memoised.

@@ -35,12 +35,12 @@ pub struct Results {
 }
 
 impl Results {
-    /// How many results there are.
+    /// The number of results.
     pub fn len(&self) -> usize {
         self.named.len()
     }
 
-    /// Whether there is no result.
+    /// True if there is no result.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
     }

@@ -12,7 +12,7 @@ use tamis_ir::program::ParamType;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Program, interp};
 use tamis_tensor::Tensor;
 
-/// How to run a program.
+/// The options of running a program.
 ///
 /// ```
 /// use tamis::prelude::*;
@@ -28,7 +28,7 @@ pub struct RunOptions {
     pub interpret: bool,
     /// Check every access of an array, and compare the results with the reference interpreter's.
     pub check: bool,
-    /// How many points of loops the interpreter may visit to check a call;
+    /// The maximum number of loop iterations of the interpreter to check a call;
     /// [`CHECK_LIMIT`](crate::check::CHECK_LIMIT) by default.
     pub check_limit: Option<u64>,
 }

@@ -15,19 +15,19 @@ use rustc_hash::FxHashMap;
 use space::VisitedStates;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
-use tamis_compiler::auto::{self, Pins, Plan};
+use tamis_compiler::auto::{self, NotationPlan, Pins};
 use tamis_compiler::schedule::Schedule;
 use tamis_ir::notation::Notation;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, Value};
 use tamis_tensor::Tensor;
 
-/// How many of the fastest states are refined.
+/// The number of fastest states that are refined.
 const REFINED: usize = 3;
 
 /// The most indices of which every order is tried.
 const MAX_INDICES: usize = 5;
 
-/// How to search.
+/// The options of a search.
 ///
 /// ```
 /// use std::time::Duration;
@@ -88,7 +88,7 @@ pub struct SearchState {
     pub kernel: Duration,
     /// The time of compilation.
     pub compile: Duration,
-    /// Whether this is the choice of the scheduler.
+    /// True if this is the choice of the scheduler.
     pub chosen: bool,
 }
 
@@ -115,7 +115,7 @@ pub struct SearchReport {
     pub skipped: usize,
     /// The time of the conversions that the scheduler chooses.
     pub conversion: Duration,
-    /// Whether the time limit ended the search early.
+    /// True if the time limit ended the search early.
     pub ended: bool,
 }
 
@@ -146,7 +146,7 @@ pub fn search(notation: &Notation, tensors: &[&Tensor], options: &SearchOptions)
     let (chosen, reference, conversion) = chosen_state(notation, tensors, options)?;
     let report = SearchReport { conversion, total: combinations.len() * orders.len(), ..SearchReport::default() };
     let visited = VisitedStates::default();
-    let mut search = Search { notation, tensors, reference: &reference, options, start, visited, report };
+    let mut search = ScheduleSearch { notation, tensors, reference: &reference, options, start, visited, report };
     search.measure_all(&combinations, &orders, &chosen)?;
     search.refine(|state| {
         space::widths(&state.formats, tensors).into_iter().map(|formats| (formats, Schedule::new())).collect()
@@ -172,7 +172,7 @@ fn chosen_state(
     options: &SearchOptions,
 ) -> Result<(SearchState, Results, Duration), Diagnostics> {
     let compiled = notation::compile(notation, tensors, &EinsumOptions::default())?;
-    let plan: &Plan = &compiled.plan;
+    let plan: &NotationPlan = &compiled.plan;
     let start = Instant::now();
     let operands = converted_operands(plan, notation, tensors)?;
     let conversion = start.elapsed();
@@ -195,7 +195,7 @@ fn chosen_state(
 }
 
 /// A search in progress.
-struct Search<'a> {
+struct ScheduleSearch<'a> {
     notation: &'a Notation,
     tensors: &'a [&'a Tensor],
     /// The results of the scheduler's choice.
@@ -206,8 +206,8 @@ struct Search<'a> {
     report: SearchReport,
 }
 
-impl Search<'_> {
-    /// Whether time is up, which the report then says.
+impl ScheduleSearch<'_> {
+    /// True if time is up, which the report then says.
     fn is_over(&mut self, limit: Duration) -> bool {
         let over = self.start.elapsed() > limit;
         self.report.ended |= over;
@@ -313,7 +313,7 @@ impl Search<'_> {
     /// Compiles, times and verifies a plan; none if it does not compile.
     fn measure(
         &self,
-        plan: &Plan,
+        plan: &NotationPlan,
         operands: &[&Tensor],
         order: &[String],
         schedule: &Schedule,
@@ -339,7 +339,7 @@ impl Search<'_> {
 }
 
 /// Checks that a plan computes the reference results, up to the rounding of reassociated sums.
-fn verify(results: &Results, reference: &Results, plan: &Plan) -> Result<(), Diagnostics> {
+fn verify(results: &Results, reference: &Results, plan: &NotationPlan) -> Result<(), Diagnostics> {
     for ((name, found), expected) in results.iter().zip(reference.tensors()) {
         let single = matches!(found.dtype(), DType::F32 | DType::C64);
         let tolerance = largest(expected) * if single { 1e-4 } else { 1e-9 };
@@ -365,7 +365,7 @@ fn operands<'a>(converted: &'a FxHashMap<(usize, String), Tensor>, combination: 
 }
 
 /// The plan for an order of loops; none if it needs a conversion.
-fn plan_for_order(notation: &Notation, operands: &[&Tensor], order: &[String]) -> Option<Plan> {
+fn plan_for_order(notation: &Notation, operands: &[&Tensor], order: &[String]) -> Option<NotationPlan> {
     let (types, operands) = auto::describe(operands);
     let pins = Pins { order: order.to_vec(), separate: true, ..Pins::default() };
     let plan = auto::schedule(notation, &types, &operands, &costs().ok()?, &pins).ok()?;

@@ -5,7 +5,7 @@
 //! fill, widths of arrays) and parameter types (shape, value of integer scalars).
 
 use std::hash::{Hash, Hasher};
-use tamis_compiler::auto::Operand;
+use tamis_compiler::auto::OperandStatistics;
 use tamis_compiler::lower::ParamLayout;
 use tamis_ir::format::{Format, Leaf};
 use tamis_ir::program::{Expr, ExprId, ParamType, Program, StmtKind};
@@ -113,9 +113,9 @@ impl Signature {
 
     /// The operands as the scheduler sees them; sparse ones are assumed to store this share of
     /// elements.
-    pub fn operands(&self, density: f64) -> Vec<Operand> {
+    pub fn operands(&self, density: f64) -> Vec<OperandStatistics> {
         let operand = |(layout, shape): (&ParamLayout, Vec<u64>)| {
-            Operand::assumed(layout.format.clone(), layout.dtype, layout.fill, &shape, density)
+            OperandStatistics::assumed(layout.format.clone(), layout.dtype, layout.fill, &shape, density)
         };
         self.layouts.iter().zip(self.shapes()).map(operand).collect()
     }
@@ -221,7 +221,7 @@ impl<'a> CallArgument<'a> {
         lists.chain(self.tensor.values().map(|values| values.len())).max().unwrap_or(0) as u64
     }
 
-    /// Whether code for this layout takes this tensor.
+    /// True if code for this layout takes this tensor.
     pub(crate) fn fits(&self, layout: &ParamLayout) -> bool {
         let same_widths = |arrays: &LevelArrays, widths: &Vec<_>| {
             let found = arrays.arrays.iter().map(|(name, array)| (*name, array.width()));

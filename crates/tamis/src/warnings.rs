@@ -73,7 +73,7 @@ pub fn annotate_warnings(warnings: &[Diagnostic], names: &[&str], tensors: &[&Te
     warnings.iter().filter(|d| !small || d.code != Code::E0611).map(complete).collect()
 }
 
-/// How many elements a tensor has, stored or not.
+/// The number of elements of a tensor, stored or not.
 fn elements(tensor: &Tensor) -> u128 {
     tensor.shape().iter().map(|n| u128::from(*n)).fold(1, u128::saturating_mul)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use tamis::advise;
 use tamis::advise::{Advice, AdviseOptions, Measurement, advise_with};
 use tamis::prelude::*;
-use tamis::tensor::Part;
+use tamis::tensor::StoredPart;
 
 fn generated(call: &str) -> Tensor {
     let entries = tamis::gallery::generate(call).unwrap_or_else(|d| panic!("{call}: {d}"));
@@ -82,7 +82,7 @@ fn triangles_of_symmetric_matrices() {
         let array = ValueArray::from_values(&values, dtype);
         let tensor = Tensor::from_dense(&[2, 2], array, &Format::csr(), Value::zero(dtype)).unwrap();
         let advice = advised(&tensor);
-        let lower = advice.candidates.iter().find(|candidate| candidate.part != Part::Whole).expect(update);
+        let lower = advice.candidates.iter().find(|candidate| candidate.part != StoredPart::Whole).expect(update);
         assert!(lower.program.contains(update), "{}", lower.program);
         assert!(lower.times().is_some(), "{update}: {:?}", lower.outcome);
         assert!(lower.prepare.is_some_and(|program| program.contains("if j <= i")));
@@ -158,7 +158,7 @@ fn listed_rows_are_proposed() {
         found.unwrap_or_else(|| panic!("{:?}", advice.candidates.iter().map(|c| &c.format).collect::<Vec<_>>()));
     assert!(found.times().is_some());
     assert_eq!(found.bytes, whole_rows(60, 20..26).convert(&format).unwrap().nbytes() as u64);
-    // Where no row is empty, a dense matrix is the same.
+    // A matrix without empty rows is the same in dense rows.
     let all = advised(&whole_rows(12, 0..12));
     assert!(all.candidates.iter().all(|candidate| candidate.format != format));
 }
@@ -189,7 +189,7 @@ fn searches_cover_the_state_space() {
     let keys: Vec<_> =
         found.states.iter().map(|s| (format!("{:?}", s.formats), s.order.clone(), s.schedule.clone())).collect();
     assert!((1..keys.len()).all(|k| !keys[..k].contains(&keys[k])));
-    // What Tamis chooses may be none of them.
+    // The choice of Tamis may be none of them.
     assert!((found.total..=found.total + 1).contains(&(found.states.len() + found.skipped)));
     let hurried = SearchOptions { time_limit: Duration::ZERO, repeats: 1, progress: None };
     let found = search(&notation, &[&a, &x], &hurried).unwrap();

@@ -20,7 +20,7 @@ fn banded(n: u64, format: &Format) -> Tensor {
     Tensor::from_coordinates(&entries, format, 0.0.into(), Combine::Error).unwrap()
 }
 
-/// Whether both hold the same numbers up to rounding: sums may be reassociated.
+/// True if both hold the same numbers up to rounding: sums may be reassociated.
 fn same(a: &Tensor, b: &Tensor) -> bool {
     let close = |a: Value, b: Value| (a.as_c128() - b.as_c128()).norm() <= 1e-12 * (1.0 + b.as_c128().norm());
     a.shape() == b.shape() && a.first_difference(b, &close).unwrap().is_none()

@@ -40,9 +40,9 @@ fn results_that_store_every_element_fail_before_the_kernel_runs() {
             assert_eq!(small.shape(), [7, 7], "{format}, {value}");
         }
     }
-    // What helps: the number in the program, and as the fill.
+    // Remedies: the number in the program, and as the fill.
     assert_eq!(run("csr', fill=2.5, dtype='f64", "A[i,j] + 2.5", 1_000_000, 2.5).unwrap().nnz(), 2);
-    // What the fill says is not stored.
+    // Entries that equal the fill are not stored.
     assert_eq!(run("csr", "A[i,j] * s", 1_000_000, 2.5).unwrap().nnz(), 2);
     assert_eq!(run("csr", "select(A[i,j] > 0, s, 0) * A[i,j]", 1_000_000, 2.5).unwrap().nnz(), 2);
 }

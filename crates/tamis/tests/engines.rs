@@ -3,7 +3,7 @@
 
 use tamis::prelude::*;
 
-/// Whether both are the same tensor, and hold the same numbers up to rounding.
+/// Checks that both are the same tensor, and hold the same numbers up to rounding.
 fn assert_same(what: &str, a: &Results, b: &Results) {
     assert_eq!(a.len(), b.len(), "{what}");
     for ((name, x), (other, y)) in a.iter().zip(b) {

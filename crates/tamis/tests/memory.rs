@@ -106,7 +106,7 @@ fn a_sparse_result_that_grows() {
         assert!(errors.0[0].code == Code::E0706 && text.contains("does not fit in memory"), "{text}");
         assert_eq!(small.unwrap()[0].nnz(), 2500);
         let result = run(300, check).unwrap().into_tensor().unwrap();
-        // What was grown into, but not needed, is not part of the result.
+        // Unused capacity is not part of the result.
         assert_eq!(result.values().map(|values| values.len()), Some(90_000));
     }
 }

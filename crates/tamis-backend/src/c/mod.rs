@@ -11,7 +11,7 @@ mod ops;
 mod stmt;
 mod workspace;
 
-use crate::facts::Facts;
+use crate::facts::KernelFacts;
 use crate::failure::bug;
 use names::CNames;
 use std::collections::{BTreeSet, HashSet};
@@ -45,7 +45,7 @@ pub fn entry_name(kernel: &Kernel) -> String {
 /// # Ok::<(), tamis_ir::Diagnostic>(())
 /// ```
 pub fn print(kernel: &Kernel) -> Result<String, Diagnostic> {
-    let facts = Facts::new(kernel)?;
+    let facts = KernelFacts::new(kernel)?;
     let mut printer = Printer {
         kernel,
         facts: &facts,
@@ -71,7 +71,7 @@ pub fn print(kernel: &Kernel) -> Result<String, Diagnostic> {
 /// The file under construction.
 struct Printer<'a> {
     kernel: &'a Kernel,
-    facts: &'a Facts,
+    facts: &'a KernelFacts,
     names: CNames,
     /// The body of the function.
     text: String,
@@ -176,7 +176,7 @@ impl Printer<'_> {
                     }
                     descriptor = Some(name);
                 }
-                Role::Tile(size) if Facts::on_stack(self.kernel, id) => {
+                Role::Tile(size) if KernelFacts::on_stack(self.kernel, id) => {
                     let _ = writeln!(self.text, "    {ty} {data}[{}] = {{0}};", size.max(1));
                     if !self.facts.loaded[k] {
                         let _ = writeln!(self.text, "    (void){data};");
@@ -220,7 +220,7 @@ impl Printer<'_> {
         parameters
     }
 
-    /// Whether the function owns memory that it frees at the end.
+    /// True if the function owns memory that it frees at the end.
     fn owns_memory(&self) -> bool {
         self.kernel
             .buffers

@@ -4,20 +4,21 @@
 use super::expr::{Prec, wrap};
 use super::{Printer, helpers, value_type};
 use tamis_ir::algebra::{
-    BoolExpansion, C, Comparison, ComplexExpansion, Elementwise, FloatExpansion, IntExpansion, Lowering, Op, Predicate,
+    BoolExpansion, C, ComparisonOp, ComplexExpansion, Elementwise, FloatExpansion, IntExpansion, Lowering, Op,
+    Predicate,
 };
 use tamis_ir::kernel::{Expr, ExprId};
 use tamis_ir::{DType, Kind};
 
 impl Printer<'_> {
-    pub(super) fn compare(&mut self, op: Comparison, common: DType, a: ExprId, b: ExprId) -> (String, Prec) {
+    pub(super) fn compare(&mut self, op: ComparisonOp, common: DType, a: ExprId, b: ExprId) -> (String, Prec) {
         let symbol = match op {
-            Comparison::Eq => "==",
-            Comparison::Ne => "!=",
-            Comparison::Lt => "<",
-            Comparison::Le => "<=",
-            Comparison::Gt => ">",
-            Comparison::Ge => ">=",
+            ComparisonOp::Eq => "==",
+            ComparisonOp::Ne => "!=",
+            ComparisonOp::Lt => "<",
+            ComparisonOp::Le => "<=",
+            ComparisonOp::Gt => ">",
+            ComparisonOp::Ge => ">=",
         };
         let (from, to) = (self.kernel.exprs.dtype(a), self.kernel.exprs.dtype(b));
         // Compilers warn about comparisons with the known range of a coordinate, and of a value
@@ -43,13 +44,13 @@ impl Printer<'_> {
                     (format!("({wide}){x}"), format!("({wide}){y}"))
                 }
             }
-        } else if common.kind() == Kind::Complex && matches!(op, Comparison::Lt | Comparison::Gt) {
+        } else if common.kind() == Kind::Complex && matches!(op, ComparisonOp::Lt | ComparisonOp::Gt) {
             return ("false".into(), Prec::Primary);
         } else {
             (self.converted(a, common, Prec::Sum), self.converted(b, common, Prec::Sum))
         };
         // Complex numbers without an order are only ever equal.
-        let symbol = if common.kind() == Kind::Complex && op != Comparison::Ne { "==" } else { symbol };
+        let symbol = if common.kind() == Kind::Complex && op != ComparisonOp::Ne { "==" } else { symbol };
         (format!("{x} {symbol} {y}"), Prec::Compare)
     }
 
@@ -90,16 +91,16 @@ impl Printer<'_> {
             Kind::Complex => self.lower(id, op, lowerings.complex, dtype, operands),
         };
         match (written, operands) {
-            (Written::Done(text, prec), _) => (text, prec),
-            (Written::Call(function), [a, b]) => {
+            (CSpelling::Done(text, prec), _) => (text, prec),
+            (CSpelling::Call(function), [a, b]) => {
                 let (a, b) = (self.converted(*a, dtype, Prec::Lowest), self.converted(*b, dtype, Prec::Lowest));
                 (format!("{function}({a}, {b})"), Prec::Primary)
             }
-            (Written::Call(function), [a]) => {
+            (CSpelling::Call(function), [a]) => {
                 (format!("{function}({})", self.converted(*a, dtype, Prec::Lowest)), Prec::Primary)
             }
             // An associative operator of many operands, from the left.
-            (Written::Call(function), _) => {
+            (CSpelling::Call(function), _) => {
                 let values: Vec<String> = operands.iter().map(|e| self.converted(*e, dtype, Prec::Lowest)).collect();
                 let folded = values.into_iter().reduce(|a, b| format!("{function}({a}, {b})"));
                 (folded.unwrap_or_default(), Prec::Primary)
@@ -108,38 +109,40 @@ impl Printer<'_> {
     }
 
     /// An operator on operands of one kind.
-    fn lower<E: Expand>(
+    fn lower<E: ExpandInC>(
         &mut self,
         id: ExprId,
         op: Op,
         lowering: Lowering<E>,
         dtype: DType,
         operands: &[ExprId],
-    ) -> Written {
+    ) -> CSpelling {
         match (lowering, operands) {
             // The verifier rejects such a kernel.
-            (Lowering::Never, _) => Written::Done("0".into(), Prec::Primary),
-            (Lowering::Operand, _) => Written::Done(self.converted(operands[0], dtype, Prec::Unary), Prec::Unary),
+            (Lowering::Never, _) => CSpelling::Done("0".into(), Prec::Primary),
+            (Lowering::Operand, _) => CSpelling::Done(self.converted(operands[0], dtype, Prec::Unary), Prec::Unary),
             (Lowering::Zero, _) => {
                 let value = self.converted(operands[0], dtype, Prec::Unary);
                 let zero = self.constant(tamis_ir::Value::zero(dtype), Prec::Unary);
-                Written::Done(format!("((void){value}, {zero})"), Prec::Primary)
+                CSpelling::Done(format!("((void){value}, {zero})"), Prec::Primary)
             }
             (Lowering::Instruction { c, .. }, [a]) => {
                 let text = self.converted(*a, dtype, Prec::Unary);
                 // Two signs in a row would be another operator.
                 let text = if text.starts_with(c) { wrap(text, Prec::Lowest, Prec::Unary) } else { text };
-                Written::Done(format!("{c}{text}"), Prec::Unary)
+                CSpelling::Done(format!("{c}{text}"), Prec::Unary)
             }
             (Lowering::Instruction { c, .. }, [a, b]) => match self.infix(id, c, dtype, *a, *b) {
-                Some((text, prec)) => Written::Done(text, prec),
-                None => Written::Call(self.helper(helpers::wrapping(op, c, dtype))),
+                Some((text, prec)) => CSpelling::Done(text, prec),
+                None => CSpelling::Call(self.helper(helpers::wrapping(op, c, dtype))),
             },
-            (Lowering::Instruction { c, .. }, _) => Written::Call(self.helper(helpers::wrapping(op, c, dtype))),
+            (Lowering::Instruction { c, .. }, _) => CSpelling::Call(self.helper(helpers::wrapping(op, c, dtype))),
             (Lowering::Intrinsic { c, .. } | Lowering::Call { c }, _) => match c {
-                C::Function(name) => Written::Call(library(name, dtype)),
-                C::Expression(text) => Written::Call(self.helper(helpers::expression(op, dtype, operands.len(), text))),
-                C::Body(text) => Written::Call(self.helper(helpers::function(op, dtype, operands.len(), text))),
+                C::Function(name) => CSpelling::Call(library(name, dtype)),
+                C::Expression(text) => {
+                    CSpelling::Call(self.helper(helpers::expression(op, dtype, operands.len(), text)))
+                }
+                C::Body(text) => CSpelling::Call(self.helper(helpers::function(op, dtype, operands.len(), text))),
             },
             (Lowering::Expansion(expansion), _) => expansion.expand(self, op, dtype, operands),
         }
@@ -185,7 +188,7 @@ impl Printer<'_> {
 }
 
 /// An operator in C.
-enum Written {
+enum CSpelling {
     /// The whole expression.
     Done(String, Prec),
     /// A function to be called on the operands.
@@ -200,43 +203,43 @@ fn library(name: &str, dtype: DType) -> String {
 }
 
 /// An expansion of an operator in C.
-trait Expand {
-    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, operands: &[ExprId]) -> Written;
+trait ExpandInC {
+    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, operands: &[ExprId]) -> CSpelling;
 }
 
-impl Expand for BoolExpansion {
-    fn expand(self, printer: &mut Printer<'_>, _: Op, dtype: DType, operands: &[ExprId]) -> Written {
+impl ExpandInC for BoolExpansion {
+    fn expand(self, printer: &mut Printer<'_>, _: Op, dtype: DType, operands: &[ExprId]) -> CSpelling {
         match self {
             BoolExpansion::Not => {
-                Written::Done(format!("!{}", printer.converted(operands[0], dtype, Prec::Unary)), Prec::Unary)
+                CSpelling::Done(format!("!{}", printer.converted(operands[0], dtype, Prec::Unary)), Prec::Unary)
             }
         }
     }
 }
 
-impl Expand for IntExpansion {
-    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, operands: &[ExprId]) -> Written {
+impl ExpandInC for IntExpansion {
+    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, operands: &[ExprId]) -> CSpelling {
         if matches!(self, IntExpansion::Abs | IntExpansion::Relu) && !dtype.is_signed_int() {
-            return Written::Done(printer.converted(operands[0], dtype, Prec::Unary), Prec::Unary);
+            return CSpelling::Done(printer.converted(operands[0], dtype, Prec::Unary), Prec::Unary);
         }
-        Written::Call(printer.helper(helpers::int(self, op, dtype)))
+        CSpelling::Call(printer.helper(helpers::int(self, op, dtype)))
     }
 }
 
-impl Expand for FloatExpansion {
-    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, _: &[ExprId]) -> Written {
+impl ExpandInC for FloatExpansion {
+    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, _: &[ExprId]) -> CSpelling {
         let text = match self {
             FloatExpansion::Relu => "a <= 0 ? 0 : a",
             FloatExpansion::Sign => "a < 0 || a > 0 ? copysign@(1, a) : a",
             FloatExpansion::Sigmoid => "1 / (1 + exp@(-a))",
         };
-        Written::Call(printer.helper(helpers::expression(op, dtype, 1, text)))
+        CSpelling::Call(printer.helper(helpers::expression(op, dtype, 1, text)))
     }
 }
 
-impl Expand for ComplexExpansion {
-    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, _: &[ExprId]) -> Written {
-        Written::Call(match self {
+impl ExpandInC for ComplexExpansion {
+    fn expand(self, printer: &mut Printer<'_>, op: Op, dtype: DType, _: &[ExprId]) -> CSpelling {
+        CSpelling::Call(match self {
             ComplexExpansion::Abs => library("abs", dtype),
             ComplexExpansion::Conjugate => {
                 if dtype == DType::C64 {

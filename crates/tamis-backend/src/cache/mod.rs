@@ -8,7 +8,7 @@
 mod disk;
 mod key;
 
-use crate::facts::Facts;
+use crate::facts::KernelFacts;
 use crate::llvm::{self, CodegenOptions, CompiledKernel, Timings};
 use disk::DiskCache;
 use key::CacheKey;
@@ -104,10 +104,10 @@ impl Cache {
             if cached.kernel() == kernel {
                 return Ok((cached, CacheHit::InMemory));
             }
-            let renamed = cached.renamed(Arc::new(kernel.clone()), Facts::new(kernel)?);
+            let renamed = cached.renamed(Arc::new(kernel.clone()), KernelFacts::new(kernel)?);
             return Ok((Arc::new(renamed), CacheHit::InMemory));
         }
-        let facts = Facts::new(kernel)?;
+        let facts = KernelFacts::new(kernel)?;
         let shared = Arc::new(kernel.clone());
         let stored = self.disk.as_ref().and_then(|disk| disk.read(&key));
         let mut hit = CacheHit::Miss;
@@ -142,7 +142,7 @@ impl Cache {
     fn compile_and_store(
         &self,
         kernel: Arc<Kernel>,
-        facts: &Facts,
+        facts: &KernelFacts,
         options: &CodegenOptions,
         key: &CacheKey,
     ) -> Result<CompiledKernel, Diagnostic> {

@@ -158,7 +158,7 @@ pub(super) fn parse(text: &str, triple: &str) -> Result<Option<(String, String)>
     Ok((!is_host(cpu)).then(|| (cpu.to_string(), features.to_string())))
 }
 
-/// Whether the name means the host CPU.
+/// True if the name means the host CPU.
 fn is_host(cpu: &str) -> bool {
     matches!(cpu, "" | "native" | "host")
 }
@@ -177,8 +177,8 @@ mod tests {
         for text in ["no such thing", "i386", "pentium4", "x86-64-v5", "znver3,avx2", "x86-64,-64bit", "native,+avx"] {
             assert_eq!(parse(text).unwrap_err().code, Code::E0906, "{text}");
         }
-        let told = format!("{:?}", parse("x86_64-v3").unwrap_err());
-        assert!(told.contains("did you mean `x86-64-v3`?"), "{told}");
+        let reported = format!("{:?}", parse("x86_64-v3").unwrap_err());
+        assert!(reported.contains("did you mean `x86-64-v3`?"), "{reported}");
     }
 
     #[test]

@@ -39,7 +39,7 @@ fn check(error: LLVMErrorRef) -> Result<(), String> {
 }
 
 extern "C" fn ignore(_: *mut libc::c_void, error: LLVMErrorRef) {
-    // SAFETY: the reporter owns the error. What failed is also returned by the call that failed.
+    // SAFETY: the reporter owns the error. The call that failed also returns it.
     unsafe { LLVMConsumeError(error) }
 }
 
@@ -126,7 +126,7 @@ impl LoadedCode {
 
 impl Drop for LoadedCode {
     fn drop(&mut self) {
-        // SAFETY: this code owns the tracker, and nobody can call the code any more. An error
+        // SAFETY: this code owns the tracker, and no other code can call it any more. An error
         // changes nothing here.
         unsafe {
             let error = LLVMOrcResourceTrackerRemove(self.tracker);

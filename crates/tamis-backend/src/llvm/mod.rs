@@ -13,7 +13,7 @@ mod target_machine;
 pub use outline::single_threaded;
 pub use target_machine::TargetCpu;
 
-use crate::facts::Facts;
+use crate::facts::KernelFacts;
 use crate::failure::{KernelFailure, RawFailure, bug};
 use crate::runtime::memory::{align, release};
 use crate::runtime::{RawBuffer, memory::element_bytes, workspace};
@@ -119,7 +119,7 @@ pub fn compile_outlined(
     options: &CodegenOptions,
     size: Option<usize>,
 ) -> Result<CompiledKernel, Diagnostic> {
-    let facts = Facts::new(kernel)?;
+    let facts = KernelFacts::new(kernel)?;
     let mut timings = Timings::default();
     let object = object_of(kernel, &facts, options, size, &mut timings)?;
     // SAFETY: the object was just made, for the CPU of the options.
@@ -129,7 +129,7 @@ pub fn compile_outlined(
 /// Compiles a kernel to one or more concatenated object files.
 pub(crate) fn object(
     kernel: &Kernel,
-    facts: &Facts,
+    facts: &KernelFacts,
     options: &CodegenOptions,
     timings: &mut Timings,
 ) -> Result<Vec<u8>, Diagnostic> {
@@ -138,7 +138,7 @@ pub(crate) fn object(
 
 fn object_of(
     kernel: &Kernel,
-    facts: &Facts,
+    facts: &KernelFacts,
     options: &CodegenOptions,
     size: Option<usize>,
     timings: &mut Timings,
@@ -146,7 +146,7 @@ fn object_of(
     let start = Instant::now();
     let emitted = emit::emit(kernel, facts, options, size)?;
     timings.emit = start.elapsed();
-    let one = |ir: &emit::Emitted| {
+    let one = |ir: &emit::FunctionIr| {
         let mut timings = Timings::default();
         target_machine::object(ir, &options.target, options.opt_level, &mut timings).map(|object| (object, timings))
     };
@@ -158,7 +158,7 @@ fn object_of(
             let others: Vec<_> =
                 rest.iter().map(|ir| (ir, thread().spawn_scoped(scope, move || one(ir)).ok())).collect();
             let first = one(first);
-            let join = |(ir, thread): (&emit::Emitted, Option<std::thread::ScopedJoinHandle<'_, _>>)| match thread {
+            let join = |(ir, thread): (&emit::FunctionIr, Option<std::thread::ScopedJoinHandle<'_, _>>)| match thread {
                 Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                 None => one(ir),
             };
@@ -186,7 +186,7 @@ fn object_of(
 /// CPU.
 pub(crate) unsafe fn load(
     kernel: Arc<Kernel>,
-    facts: &Facts,
+    facts: &KernelFacts,
     object: &[u8],
     mut timings: Timings,
 ) -> Result<CompiledKernel, Diagnostic> {
@@ -233,7 +233,7 @@ pub struct Listings {
 
 /// Compiles a kernel to listings: LLVM IR before and after the passes, and assembly.
 pub fn listings(kernel: &Kernel, options: &CodegenOptions) -> Result<Listings, Diagnostic> {
-    let facts = Facts::new(kernel)?;
+    let facts = KernelFacts::new(kernel)?;
     let mut all = Listings { emitted: String::new(), llvm: String::new(), assembly: String::new() };
     for (k, emitted) in emit::emit(kernel, &facts, options, None)?.iter().enumerate() {
         let (llvm, assembly) = target_machine::listings(emitted, &options.target, options.opt_level)?;
@@ -259,7 +259,7 @@ impl CompiledKernel {
     }
 
     /// The same code for a kernel that differs only in names and messages.
-    pub(crate) fn renamed(&self, kernel: Arc<Kernel>, facts: Facts) -> CompiledKernel {
+    pub(crate) fn renamed(&self, kernel: Arc<Kernel>, facts: KernelFacts) -> CompiledKernel {
         let (messages, workspaces) = (facts.messages, facts.workspaces);
         CompiledKernel { kernel, messages, workspaces, code: self.code.clone(), timings: Timings::default() }
     }
@@ -320,7 +320,7 @@ impl CompiledKernel {
             let buffer_ids: Vec<usize> = workspace.buffers().map(|buffer| buffer.index()).collect();
             // SAFETY: the buffers are the kernel's, outlive the workspace, and do not move.
             let made = unsafe {
-                workspace::Workspace::new(&workspace_spec(kernel, workspace), buffers.as_mut_ptr(), &buffer_ids)
+                workspace::RuntimeWorkspace::new(&workspace_spec(kernel, workspace), buffers.as_mut_ptr(), &buffer_ids)
             };
             workspaces.push(made.map_err(|wrong| KernelFailure::Call(format!("`{}`: {wrong}", workspace.name)))?);
         }

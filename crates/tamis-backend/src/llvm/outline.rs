@@ -20,7 +20,7 @@ const MAX_FUNCTIONS: usize = 2;
 pub(super) const LIVE_VAR_BYTES: usize = 16;
 
 thread_local! {
-    /// Whether this thread compiles without helper threads.
+    /// True if this thread compiles without helper threads.
     static SINGLE_THREADED: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -38,7 +38,7 @@ pub fn single_threaded<T>(enabled: bool, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Whether other threads may compile.
+/// True if other threads may compile.
 pub(super) fn uses_threads() -> bool {
     !SINGLE_THREADED.get() && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1)
 }

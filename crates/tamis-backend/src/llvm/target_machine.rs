@@ -1,6 +1,6 @@
 //! LLVM pipeline: parsing of IR, optimisation passes, and code generation for a target CPU.
 
-use super::emit::Emitted;
+use super::emit::FunctionIr;
 use super::{OptLevel, Timings};
 use crate::failure::bug;
 use inkwell::OptimizationLevel;
@@ -85,7 +85,7 @@ unsafe impl Send for IdleMachine {}
 
 /// The optimisation level of code generation. Large kernels are mostly code that runs once, which
 /// needs less codegen_level.
-fn codegen_level(ir: &Emitted, level: OptLevel) -> OptimizationLevel {
+fn codegen_level(ir: &FunctionIr, level: OptLevel) -> OptimizationLevel {
     match level {
         OptLevel::None => OptimizationLevel::None,
         OptLevel::Tuned if ir.large => OptimizationLevel::Less,
@@ -140,7 +140,7 @@ extern "C" fn ignore(_: LLVMDiagnosticInfoRef, _: *mut libc::c_void) {}
 /// Parses IR and runs the optimisation passes.
 fn optimised<'c>(
     context: &'c Context,
-    ir: &Emitted,
+    ir: &FunctionIr,
     level: OptLevel,
     machine: &TargetMachine,
     timings: &mut Timings,
@@ -171,7 +171,7 @@ fn optimised<'c>(
 
 /// Compiles a kernel to an object file.
 pub(super) fn object(
-    ir: &Emitted,
+    ir: &FunctionIr,
     target: &TargetCpu,
     level: OptLevel,
     timings: &mut Timings,
@@ -189,7 +189,7 @@ pub(super) fn object(
 }
 
 /// Compiles a kernel to readable listings: optimised IR and assembly.
-pub(super) fn listings(ir: &Emitted, target: &TargetCpu, level: OptLevel) -> Result<(String, String), Diagnostic> {
+pub(super) fn listings(ir: &FunctionIr, target: &TargetCpu, level: OptLevel) -> Result<(String, String), Diagnostic> {
     with_machine(target, codegen_level(ir, level), |machine| {
         let context = Context::create();
         let module = optimised(&context, ir, level, machine, &mut Timings::default())?;

@@ -1,7 +1,7 @@
 //! Adapter from the interpreter's arrays to machine buffers, for differential tests of the
 //! backends.
 
-use super::memory::{Storage, element_bytes, grow};
+use super::memory::{RawStorage, element_bytes, grow};
 use crate::failure::KernelFailure;
 use crate::runtime::RawBuffer;
 use num_complex::Complex;
@@ -27,7 +27,7 @@ pub fn run_on_arrays(
             KernelFailure::Call(format!("the array for `{}` has elements of another type or out of range", buffer.name))
         })?);
     }
-    let mut raw: Vec<RawBuffer> = storages.iter().map(Storage::raw).collect();
+    let mut raw: Vec<RawBuffer> = storages.iter().map(RawStorage::raw).collect();
     // The kernel allocates scratch and tiles itself.
     for (raw, buffer) in raw.iter_mut().zip(&kernel.buffers) {
         if matches!(buffer.role, Role::Scratch | Role::Tile(_)) {
@@ -38,7 +38,7 @@ pub fn run_on_arrays(
     let mut arrays = memory.arrays;
     for (k, buffer) in kernel.buffers.iter().enumerate() {
         if buffer.role == Role::Output {
-            // SAFETY: the descriptor is this storage's own, changed by nobody but the kernel.
+            // SAFETY: the descriptor is this storage's own, changed by the kernel only.
             unsafe { storages[k].set_raw(raw[k]) };
             arrays[k] = unpack(buffer.elem, &storages[k]);
         }
@@ -47,8 +47,8 @@ pub fn run_on_arrays(
 }
 
 /// The elements in their machine representation.
-fn pack(elem: Elem, array: &Array) -> Option<Storage> {
-    let mut storage = Storage::new(elem);
+fn pack(elem: Elem, array: &Array) -> Option<RawStorage> {
+    let mut storage = RawStorage::new(elem);
     let size = elem.size();
     let mut raw = storage.raw();
     let done = grow(&mut raw, array.len() as u64, size, super::memory::align(elem), Some(&[0; 16][..size]));
@@ -74,7 +74,7 @@ fn pack(elem: Elem, array: &Array) -> Option<Storage> {
 }
 
 /// The values of the elements.
-fn unpack(elem: Elem, storage: &Storage) -> Array {
+fn unpack(elem: Elem, storage: &RawStorage) -> Array {
     let raw = storage.raw();
     let size = elem.size();
     Array::from_values((0..storage.len()).map(|k| {

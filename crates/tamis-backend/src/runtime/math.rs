@@ -1,8 +1,10 @@
-//! Mathematical functions of the runtime library: the definitions of operators, exported to compiled code.
+//! Mathematical functions of the runtime library: the definitions of operators, exported to
+//! compiled code.
 //!
 //! The operator table has a function for each operator and type; those that a back end calls
-//! ([`Lowering::Call`], and the power of integers) get a symbol `tamis_OPERATOR_TYPE`. Complex numbers are
-//! passed as two reals and returned through a pointer, so that no platform's rules for passing structures matter.
+//! ([`Lowering::Call`], and the power of integers) get a symbol `tamis_OPERATOR_TYPE`. Complex
+//! numbers are passed as two reals and returned through a pointer, so that no platform's rules for
+//! passing structures matter.
 
 use std::sync::LazyLock;
 use tamis_ir::DType;

@@ -1,7 +1,7 @@
 //! Kernel buffers: the descriptor that machine code sees, its owner, and growth by doubling.
 
 use super::Address;
-use super::pool::{self, Block};
+use super::pool::{self, HeapBlock};
 use crate::failure::RawFailure;
 use num_complex::Complex;
 use std::alloc::Layout;
@@ -75,41 +75,41 @@ pub(crate) fn align(elem: Elem) -> usize {
 /// An owned buffer that a kernel can grow.
 ///
 /// ```
-/// use tamis_backend::runtime::Storage;
-/// let storage = Storage::from_vec(vec![1.0, 2.0]);
+/// use tamis_backend::runtime::RawStorage;
+/// let storage = RawStorage::from_vec(vec![1.0, 2.0]);
 /// assert_eq!(storage.len(), 2);
 /// assert_eq!(storage.into_vec::<f64>().unwrap(), [1.0, 2.0]);
 /// ```
 #[derive(Debug)]
-pub struct Storage {
+pub struct RawStorage {
     raw: RawBuffer,
     size: usize,
     align: usize,
 }
 
 // SAFETY: a storage owns its memory, which holds plain numbers.
-unsafe impl Send for Storage {}
+unsafe impl Send for RawStorage {}
 // SAFETY: shared references only read.
-unsafe impl Sync for Storage {}
+unsafe impl Sync for RawStorage {}
 
-impl Storage {
+impl RawStorage {
     /// No elements.
-    pub fn new(elem: Elem) -> Storage {
-        Storage { raw: RawBuffer::empty(), size: elem.size(), align: align(elem) }
+    pub fn new(elem: Elem) -> RawStorage {
+        RawStorage { raw: RawBuffer::empty(), size: elem.size(), align: align(elem) }
     }
 
     /// Takes the elements of a vector without a copy.
-    pub fn from_vec<T: Element>(elements: Vec<T>) -> Storage {
+    pub fn from_vec<T: Element>(elements: Vec<T>) -> RawStorage {
         let mut elements = ManuallyDrop::new(elements);
         let (len, cap) = (elements.len() as u64, elements.capacity() as u64);
         let raw = RawBuffer { data: elements.as_mut_ptr().cast(), len, cap };
-        Storage { raw, size: size_of::<T>(), align: align_of::<T>() }
+        RawStorage { raw, size: size_of::<T>(), align: align_of::<T>() }
     }
 
     /// Returns the elements as a vector without a copy. Returns the storage itself if its elements
     /// have another size or alignment, or are not all valid values of the type (a `bool` is 0 or
     /// 1).
-    pub fn into_vec<T: Element>(self) -> Result<Vec<T>, Storage> {
+    pub fn into_vec<T: Element>(self) -> Result<Vec<T>, RawStorage> {
         if size_of::<T>() != self.size || align_of::<T>() != self.align {
             return Err(self);
         }
@@ -187,7 +187,7 @@ impl Storage {
         self.raw.len as usize
     }
 
-    /// Whether there are no elements.
+    /// True if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -197,7 +197,8 @@ impl Storage {
         self.raw.len = self.raw.len.min(len as u64);
     }
 
-    /// The descriptor for a call of a kernel. The caller writes it back with [`Storage::set_raw`].
+    /// The descriptor for a call of a kernel. The caller writes it back with
+    /// [`RawStorage::set_raw`].
     pub fn raw(&self) -> RawBuffer {
         self.raw
     }
@@ -205,14 +206,14 @@ impl Storage {
     /// Writes back the descriptor that a kernel has changed.
     ///
     /// # Safety
-    /// The descriptor was taken by [`Storage::raw`] from this storage, and only a kernel has
+    /// The descriptor was taken by [`RawStorage::raw`] from this storage, and only a kernel has
     /// changed it since.
     pub unsafe fn set_raw(&mut self, raw: RawBuffer) {
         self.raw = raw;
     }
 }
 
-impl Drop for Storage {
+impl Drop for RawStorage {
     fn drop(&mut self) {
         release(&mut self.raw, self.size, self.align);
     }
@@ -226,9 +227,9 @@ pub(crate) fn release(raw: &mut RawBuffer, size: usize, align: usize) {
     *raw = RawBuffer::empty();
 }
 
-fn owned(raw: &RawBuffer, size: usize, align: usize) -> Option<Block> {
+fn owned(raw: &RawBuffer, size: usize, align: usize) -> Option<HeapBlock> {
     let bytes = usize::try_from(raw.cap).ok()?.checked_mul(size).filter(|bytes| *bytes > 0)?;
-    Some(Block { data: NonNull::new(raw.data)?, layout: Layout::from_size_align(bytes, align).ok()? })
+    Some(HeapBlock { data: NonNull::new(raw.data)?, layout: Layout::from_size_align(bytes, align).ok()? })
 }
 
 /// Grows a buffer to at least `len` elements, and to at least twice its length (bounded by the
@@ -384,7 +385,7 @@ mod tests {
 
     #[test]
     fn growth_keeps_and_fills() {
-        let mut storage = Storage::from_vec(vec![1u16, 2, 3]);
+        let mut storage = RawStorage::from_vec(vec![1u16, 2, 3]);
         assert!(grow(&mut storage.raw, 4, 2, 2, Some(&7u16.to_le_bytes())));
         assert!(grow(&mut storage.raw, 5, 2, 2, Some(&8u16.to_le_bytes())), "already long enough");
         assert!(grow(&mut storage.raw, 7, 2, 2, Some(&0x0102u16.to_le_bytes())));
@@ -398,14 +399,14 @@ mod tests {
         let mut raw = RawBuffer::output(&mut values);
         assert!(grow(&mut raw, 3, 8, 8, Some(&5.0f64.to_le_bytes())));
         assert_ne!(raw.data, values.as_mut_ptr().cast());
-        let mut storage = Storage::new(Elem::Value(DType::F64));
+        let mut storage = RawStorage::new(Elem::Value(DType::F64));
         storage.raw = raw;
         assert_eq!(storage.into_vec::<f64>().unwrap(), [1.0, 2.0, 5.0, 5.0]);
     }
 
     #[test]
     fn growth_without_a_fill_keeps_the_elements() {
-        let mut storage = Storage::from_vec(vec![1u16, 2, 3]);
+        let mut storage = RawStorage::from_vec(vec![1u16, 2, 3]);
         assert!(grow(&mut storage.raw, 5, 2, 2, None));
         assert_eq!(storage.len(), 6);
         storage.truncate(3);
@@ -432,14 +433,14 @@ mod tests {
 
     #[test]
     fn failed_growth_changes_nothing() {
-        let mut storage = Storage::from_vec(vec![1u64, 2]);
+        let mut storage = RawStorage::from_vec(vec![1u64, 2]);
         for len in [1 << 60, 1 << 61, u64::MAX, 1 << 45] {
             assert!(!grow(&mut storage.raw, len, 8, 8, Some(&[0; 8])));
         }
         assert_eq!(storage.into_vec::<u64>().unwrap(), [1, 2]);
-        assert!(Storage::from_vec(vec![1u32]).into_vec::<f64>().is_err());
-        assert!(Storage::from_vec(vec![2u8]).into_vec::<bool>().is_err());
-        assert_eq!(Storage::from_vec(vec![1u8, 0]).into_vec::<bool>().unwrap(), [true, false]);
-        assert_eq!(Storage::from_vec(Vec::<f64>::new()).into_vec::<f64>().unwrap(), []);
+        assert!(RawStorage::from_vec(vec![1u32]).into_vec::<f64>().is_err());
+        assert!(RawStorage::from_vec(vec![2u8]).into_vec::<bool>().is_err());
+        assert_eq!(RawStorage::from_vec(vec![1u8, 0]).into_vec::<bool>().unwrap(), [true, false]);
+        assert_eq!(RawStorage::from_vec(Vec::<f64>::new()).into_vec::<f64>().unwrap(), []);
     }
 }

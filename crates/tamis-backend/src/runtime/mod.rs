@@ -14,7 +14,7 @@ mod sort;
 pub mod workspace;
 
 pub use arrays::run_on_arrays;
-pub use memory::{Element, RawBuffer, Storage};
+pub use memory::{Element, RawBuffer, RawStorage};
 pub use pool::{MIN_POOLED_BYTES, acquire_memory, limit_arrays, release_memory};
 pub use scratch::OutOfMemory;
 

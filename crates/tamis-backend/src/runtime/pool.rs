@@ -46,7 +46,7 @@ static FREE_BLOCKS: Mutex<Vec<FreeBlock>> = Mutex::new(Vec::new());
 
 /// Memory of the global allocator with this layout, owned by the holder of the block.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct HeapBlock {
     pub(super) data: NonNull<u8>,
     pub(super) layout: Layout,
 }
@@ -54,13 +54,13 @@ pub(super) struct Block {
 /// A free block in the pool.
 #[derive(Debug)]
 struct FreeBlock {
-    block: Block,
+    block: HeapBlock,
     /// The block is purgeable: the system may reclaim its pages, whose contents are then lost.
     purgeable: bool,
 }
 
 // SAFETY: a block owns its memory, which no other thread knows of.
-unsafe impl Send for Block {}
+unsafe impl Send for HeapBlock {}
 
 /// The kind of allocation that reuses a free block.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ const MAX_GROWTH_SLACK: usize = 64;
 
 /// Allocates `layout` (not of size 0): from a free block whose size is a multiple of `unit` and at
 /// most a quarter larger than needed, or from the global allocator. `None` if memory is exhausted.
-pub(super) fn allocate(layout: Layout, unit: usize) -> Option<Block> {
+pub(super) fn allocate(layout: Layout, unit: usize) -> Option<HeapBlock> {
     if layout.size() > LIMIT.load(Ordering::Relaxed) {
         return None;
     }
@@ -94,11 +94,11 @@ pub(super) fn allocate(layout: Layout, unit: usize) -> Option<Block> {
     // SAFETY: the layout has a size above zero.
     let data = NonNull::new(unsafe { std::alloc::alloc(layout) })?;
     advise_huge_pages(data, layout.size());
-    Some(Block { data, layout })
+    Some(HeapBlock { data, layout })
 }
 
 /// Allocates like [`allocate`], with all bytes zero.
-pub(super) fn allocate_zeroed(layout: Layout, unit: usize) -> Option<Block> {
+pub(super) fn allocate_zeroed(layout: Layout, unit: usize) -> Option<HeapBlock> {
     if layout.size() > LIMIT.load(Ordering::Relaxed) {
         return None;
     }
@@ -115,7 +115,7 @@ pub(super) fn allocate_zeroed(layout: Layout, unit: usize) -> Option<Block> {
     // SAFETY: the layout has a size above zero.
     let data = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
     advise_huge_pages(data, layout.size());
-    Some(Block { data, layout })
+    Some(HeapBlock { data, layout })
 }
 
 /// Reallocates the block to at least `size` bytes (more than it has) and a multiple of `unit`, with
@@ -123,7 +123,7 @@ pub(super) fn allocate_zeroed(layout: Layout, unit: usize) -> Option<Block> {
 ///
 /// Copying into a free block costs less than page faults on a fresh one. Without a free block the
 /// allocator moves large blocks by remapping their pages, without a copy.
-pub(super) fn reallocate(block: Block, used: usize, size: usize, unit: usize) -> Result<Block, Block> {
+pub(super) fn reallocate(block: HeapBlock, used: usize, size: usize, unit: usize) -> Result<HeapBlock, HeapBlock> {
     let Ok(layout) = Layout::from_size_align(size, block.layout.align()) else { return Err(block) };
     if size > LIMIT.load(Ordering::Relaxed) {
         return Err(block);
@@ -144,11 +144,11 @@ pub(super) fn reallocate(block: Block, used: usize, size: usize, unit: usize) ->
     let data = unsafe { std::alloc::realloc(block.data.as_ptr(), block.layout, size) };
     let Some(data) = NonNull::new(data) else { return Err(block) };
     advise_huge_pages(data, size);
-    Ok(Block { data, layout })
+    Ok(HeapBlock { data, layout })
 }
 
 /// Returns a block to the pool.
-pub(super) fn free(block: Block) {
+pub(super) fn free(block: HeapBlock) {
     let mut evicted = Vec::new();
     match FREE_BLOCKS.lock() {
         Ok(mut blocks) if (MIN_POOLED_BYTES..=max_pooled_bytes()).contains(&block.layout.size()) => {
@@ -191,12 +191,12 @@ fn max_pooled_bytes() -> usize {
     })
 }
 
-/// Whether the system supports purgeable pages.
+/// True if the system supports purgeable pages.
 const HAS_PURGEABLE_PAGES: bool = cfg!(target_os = "linux");
 
 /// Marks the pages of a block as purgeable. Until the system reclaims them they are accessible
 /// without a fault.
-fn mark_purgeable(block: &Block) {
+fn mark_purgeable(block: &HeapBlock) {
     let (start, end) = pages(block.data, block.layout.size());
     if end > start {
         // SAFETY: the pages are within a free block, whose contents do not matter.
@@ -221,7 +221,7 @@ const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 
 /// # Safety
 /// The memory was allocated with this layout, whose size is not 0, and is not used any more.
 pub unsafe fn release_memory(data: NonNull<u8>, layout: Layout) {
-    free(Block { data, layout });
+    free(HeapBlock { data, layout });
 }
 
 /// Acquires a free block from the pool, of at most a quarter more than the layout and a multiple of
@@ -232,7 +232,7 @@ pub fn acquire_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layou
 }
 
 /// Takes a free block for an allocation of this kind out of the pool.
-fn reuse(layout: Layout, unit: usize, purpose: ReuseFor) -> Option<Block> {
+fn reuse(layout: Layout, unit: usize, purpose: ReuseFor) -> Option<HeapBlock> {
     let mut blocks = FREE_BLOCKS.lock().ok()?;
     let max_size = match purpose {
         ReuseFor::KnownSize => layout.size().saturating_add(layout.size() / 4),
@@ -253,7 +253,7 @@ fn reuse(layout: Layout, unit: usize, purpose: ReuseFor) -> Option<Block> {
     Some(blocks.remove(position).block)
 }
 
-/// Whether the system reports this many available bytes. Without a report the allocation itself
+/// True if the system reports this many available bytes. Without a report the allocation itself
 /// decides.
 fn available(bytes: usize) -> bool {
     if bytes < MIN_CHECKED_BYTES || !cfg!(target_os = "linux") {
@@ -319,7 +319,7 @@ mod tests {
     fn purgeable_blocks_are_reusable() {
         // A unique alignment, so that no other test takes the blocks in between.
         let layout = Layout::from_size_align(MAX_RESIDENT_BYTES / 2 + 4096, 1 << 14).unwrap();
-        let blocks: Vec<Block> = (0..3).filter_map(|_| allocate(layout, 1)).collect();
+        let blocks: Vec<HeapBlock> = (0..3).filter_map(|_| allocate(layout, 1)).collect();
         for block in blocks {
             // SAFETY: the block has these bytes.
             unsafe { block.data.write_bytes(9, 1 << 20) };
@@ -354,7 +354,7 @@ mod tests {
         );
         let (acquired, left) = acquire_memory(layout(2 * MIN_POOLED_BYTES), 32).unwrap();
         assert_eq!(left.size(), 2 * MIN_POOLED_BYTES);
-        free(Block { data: acquired, layout: left });
+        free(HeapBlock { data: acquired, layout: left });
         free(large);
     }
 

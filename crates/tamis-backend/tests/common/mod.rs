@@ -120,7 +120,7 @@ pub fn floats(values: &[f64]) -> Array {
     Array::from_values(values.iter().map(|x| Value::F64(*x)))
 }
 
-/// Whether two memories hold the same values.
+/// Checks that two memories hold the same values.
 pub fn same(a: &Memory, b: &Memory, kernel: &Kernel) -> Result<(), String> {
     for (k, buffer) in kernel.buffers.iter().enumerate() {
         if buffer.role != Role::Output {
@@ -139,7 +139,7 @@ pub fn same(a: &Memory, b: &Memory, kernel: &Kernel) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether two values have the same bits; all NaNs are equal.
+/// True if two values have the same bits; all NaNs are equal.
 pub fn same_value(a: Value, b: Value) -> bool {
     let same = |x: f64, y: f64| x.to_bits() == y.to_bits() || (x.is_nan() && y.is_nan());
     match (a, b) {

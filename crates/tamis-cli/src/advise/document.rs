@@ -4,7 +4,7 @@ use super::label;
 use crate::info::{format_name, structure_as_json};
 use serde_json::{Value as Json, json};
 use tamis::advise::{Advice, Candidate, Measurement};
-use tamis::tensor::Part;
+use tamis::tensor::StoredPart;
 use tamis_tensor::Tensor;
 
 /// Everything; what was not measured is null.
@@ -34,8 +34,8 @@ fn candidate_as_json(advice: &Advice, candidate: &Candidate) -> Json {
         "name": label(candidate),
         "format": format_name(&candidate.format),
         "part": match candidate.part {
-            Part::Whole => "whole",
-            Part::Lower(_) => "lower triangle",
+            StoredPart::Whole => "whole",
+            StoredPart::Lower(_) => "lower triangle",
         },
         "why": candidate.why,
         "bytes": candidate.bytes,

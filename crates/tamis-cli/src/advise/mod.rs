@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::shell::{CommandResult, Shell};
 use std::io::Write;
 use tamis::advise::{Advice, AdviseOptions, Candidate, advise_with};
-use tamis::tensor::Part;
+use tamis::tensor::StoredPart;
 use tamis_tensor::Tensor;
 
 /// Proposes formats for a file or a generated tensor, and measures them.
@@ -46,7 +46,7 @@ pub(crate) fn advise(args: &AdviseArgs, shell: &mut Shell) -> CommandResult {
     Ok(write!(shell.out, "{text}")?)
 }
 
-/// What the tensor is, in a few lines.
+/// A description of the tensor, in a few lines.
 fn summary(tensor: &Tensor, advice: &Advice) -> String {
     let shape = match tensor.shape() {
         [] => "scalar".to_string(),
@@ -67,7 +67,7 @@ fn summary(tensor: &Tensor, advice: &Advice) -> String {
     text
 }
 
-/// Which format to take, what one would write, and the programs.
+/// The recommended format, the text that requests it, and the programs.
 fn verdict(name: &str, advice: &Advice, bold: &dyn Fn(&str) -> String) -> String {
     let mut text = String::new();
     let best = advice.best();
@@ -89,7 +89,7 @@ fn verdict(name: &str, advice: &Advice, bold: &dyn Fn(&str) -> String) -> String
     }
     text += &usage(name, chosen);
     // One triangle is the only proposal that changes the program, so it is always shown.
-    let triangle = advice.candidates.iter().find(|candidate| candidate.part != Part::Whole);
+    let triangle = advice.candidates.iter().find(|candidate| candidate.part != StoredPart::Whole);
     if let Some(triangle) = triangle.filter(|triangle| !std::ptr::eq(*triangle, chosen)) {
         text += "\n  One triangle is enough, with a program that uses each entry twice:\n";
         text += &usage(name, triangle);
@@ -123,8 +123,8 @@ fn argument(text: &str) -> String {
 fn label(candidate: &Candidate) -> String {
     let format = crate::info::format_name(&candidate.format);
     match candidate.part {
-        Part::Whole => format,
-        Part::Lower(_) => format!("{format}, lower triangle"),
+        StoredPart::Whole => format,
+        StoredPart::Lower(_) => format!("{format}, lower triangle"),
     }
 }
 

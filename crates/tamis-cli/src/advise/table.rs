@@ -52,7 +52,7 @@ pub(super) fn table(advice: &Advice, unicode: bool, colour: bool) -> Vec<String>
     rows.iter().enumerate().map(show).collect()
 }
 
-/// What a bar shows.
+/// The quantity of a bar.
 fn weight(candidate: &Candidate, measured: bool) -> f64 {
     match candidate.times() {
         Some(times) => times.run.as_secs_f64(),
@@ -95,7 +95,7 @@ fn bar(share: f64, unicode: bool) -> String {
     let eighths = (share * (BAR * 8) as f64).round() as usize;
     match (unicode, share > 0.0) {
         (_, false) => String::new(),
-        // What is there at all can be seen.
+        // Every nonzero bar is visible.
         (true, true) => "█".repeat(eighths.max(1) / 8) + EIGHTHS[eighths.max(1) % 8],
         (false, true) => "#".repeat((eighths / 8).max(1)),
     }

@@ -9,11 +9,11 @@ use tamis_tensor::io::{FileHeader, FileKind, Layout, Symmetry};
 use tamis_tensor::{LevelStatistics, MatrixStatistics, Statistics, Structure};
 
 /// Facts about a tensor.
-pub(super) struct Facts {
+pub(super) struct TensorReport {
     pub(super) name: String,
-    /// What kind of file or generator it comes from, in words.
+    /// The kind of file or generator, in words.
     pub(super) origin: String,
-    /// What the file says about itself; nothing for a generator.
+    /// The header of the file; `None` for a generator.
     pub(super) file: Option<FileHeader>,
     pub(super) shape: Vec<u64>,
     pub(super) dtype: String,
@@ -25,14 +25,14 @@ pub(super) struct Facts {
     pub(super) statistics: Statistics,
 }
 
-impl Facts {
-    pub(super) fn of(loaded: &LoadedTensor) -> Result<Facts> {
+impl TensorReport {
+    pub(super) fn of(loaded: &LoadedTensor) -> Result<TensorReport> {
         let tensor = &loaded.tensor;
         let (origin, file) = match &loaded.origin {
             TensorOrigin::File(header) => (describe_file(header), Some(header.clone())),
             TensorOrigin::Generator(generator) => (format!("generated: {}", generator.description), None),
         };
-        Ok(Facts {
+        Ok(TensorReport {
             name: loaded.name.clone(),
             origin,
             file,
@@ -47,13 +47,13 @@ impl Facts {
     }
 }
 
-impl Facts {
+impl TensorReport {
     /// The comments of the file, if any.
     pub(super) fn comments(&self) -> &[String] {
         self.file.as_ref().map_or(&[], |header| &header.comments)
     }
 
-    /// What is worth saying about where the entries are.
+    /// Remarks about the structure of the entries.
     pub(super) fn remarks(&self) -> Vec<String> {
         self.statistics.structure.remarks(&self.shape, self.statistics.matrix.as_ref())
     }
@@ -133,14 +133,14 @@ fn matrix_as_json(matrix: &MatrixStatistics) -> Json {
     })
 }
 
-/// What was recognised, as JSON.
+/// The recognised structure, as JSON.
 pub(crate) fn structure_as_json(structure: &Structure) -> Json {
     let lines = structure.lines.iter().map(|lines| {
         json!({
             "dimension": lines.dimension,
             "lines": lines.lines,
-            "stretches": lines.stretches,
-            "mean_stretch": lines.mean_stretch(),
+            "ranges": lines.ranges,
+            "mean_range": lines.mean_range(),
             "runs": lines.runs,
             "mean_run": lines.mean_run(),
             "span": lines.span,

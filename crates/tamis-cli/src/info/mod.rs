@@ -13,7 +13,7 @@ use crate::plot::terminal::Plot;
 use crate::plot::{Plane, for_each_point};
 use crate::progress::Progress;
 use crate::shell::{CommandResult, Shell};
-use facts::Facts;
+use facts::TensorReport;
 use std::io::Write;
 use tamis_ir::diag::{Code, Diagnostic};
 
@@ -24,7 +24,7 @@ pub(crate) fn info(args: &InfoArgs, shell: &mut Shell) -> CommandResult {
         LoadOptions { duplicates: args.duplicates.into(), format: format.as_ref(), shape: args.shape.as_deref() };
     let loaded = load(&args.input, &options)?;
     let progress = Progress::start(format!("examining {}", loaded.name));
-    let facts = Facts::of(&loaded)?;
+    let facts = TensorReport::of(&loaded)?;
     let plane = Plane::of(loaded.tensor.shape());
     let mut plot = plane.filter(|_| !args.no_plot && !args.json).map(|plane| Plot::new(plane, shell.unicode));
     let mut picture = plane.filter(|_| args.png.is_some()).map(Picture::new);

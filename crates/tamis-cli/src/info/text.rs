@@ -1,13 +1,13 @@
 //! Facts for people.
 
-use super::facts::Facts;
+use super::facts::TensorReport;
 use tamis_tensor::{LevelStatistics, MatrixStatistics, Statistics};
 
 /// The widest label.
 const LABEL: usize = 9;
 
 /// All facts, a line each.
-pub(super) fn describe(facts: &Facts, colour: bool) -> String {
+pub(super) fn describe(facts: &TensorReport, colour: bool) -> String {
     let bold = |text: &str| if colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_string() };
     let faint = |text: &str| if colour { format!("\x1b[2m{text}\x1b[0m") } else { text.to_string() };
     let mut out = format!("{}\n", bold(&facts.name));
@@ -34,7 +34,7 @@ pub(super) fn describe(facts: &Facts, colour: bool) -> String {
     line("memory", bytes(statistics.nbytes as u64));
     if let Some(matrix) = statistics.matrix.as_ref().filter(|_| statistics.stored > 0) {
         line("structure", structure(matrix));
-        // What follows counts what is stored, which is more than what differs from the fill.
+        // The next line counts stored entries, which may include explicit fills.
         let counted = match statistics.explicit_fills {
             0 => String::new(),
             _ if facts.stores_every_cell => String::new(),
@@ -86,7 +86,7 @@ pub(crate) fn wrapped(text: &str, indent: &str) -> String {
     out
 }
 
-fn stored(facts: &Facts) -> String {
+fn stored(facts: &TensorReport) -> String {
     let Statistics { stored, explicit_zeros: zeros, explicit_fills: fills, .. } = facts.statistics;
     let count = group(stored as u64);
     let word = fill_word(facts);
@@ -101,8 +101,8 @@ fn stored(facts: &Facts) -> String {
     }
 }
 
-/// What an explicit entry that says nothing new is called.
-fn fill_word(facts: &Facts) -> &'static str {
+/// The name of a redundant explicit entry.
+fn fill_word(facts: &TensorReport) -> &'static str {
     let Statistics { explicit_zeros: zeros, explicit_fills: fills, .. } = facts.statistics;
     if zeros == fills && !facts.fill.is_truthy() { "zero" } else { "fill" }
 }

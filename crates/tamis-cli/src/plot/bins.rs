@@ -5,7 +5,8 @@
 pub(crate) struct Plane {
     pub(crate) rows: u64,
     pub(crate) columns: u64,
-    /// How many dimensions are projected away; each cell of the plane stands for that many more.
+    /// The number of dimensions that are projected away; each cell of the plane stands for that
+    /// many more.
     pub(crate) hidden: usize,
     /// A vector is a plane of one row, and drawn as a strip.
     pub(crate) strip: bool,
@@ -26,11 +27,11 @@ impl Plane {
 /// One dimension of the grid.
 #[derive(Clone, Debug)]
 struct Axis {
-    /// How many bins.
+    /// The number of bins.
     bins: usize,
     /// Bins per coordinate, at most 1.
     scale: f64,
-    /// How many coordinates fall into each bin.
+    /// The number of coordinates in each bin.
     members: Vec<f64>,
 }
 
@@ -56,7 +57,7 @@ impl Axis {
     }
 }
 
-/// How many entries fall into each cell of a grid.
+/// The number of entries in each cell of a grid.
 #[derive(Clone, Debug)]
 pub(crate) struct Bins {
     rows: Axis,
@@ -93,9 +94,8 @@ impl Bins {
         count as f64 / (self.rows.members[row] * self.columns.members[column])
     }
 
-    /// How dark each cell is, row by row: 0 where nothing is stored, else above 0 up to 1 at the
-    /// densest cell, by the logarithm of the density, so that a few entries differ visibly from
-    /// none.
+    /// The shade of each cell, row by row: 0 for empty cells, else above 0 up to 1 at the densest
+    /// cell, by the logarithm of the density, so that a few entries differ visibly from none.
     pub(crate) fn shades(&self) -> Vec<f64> {
         const STEEPNESS: f64 = 60.0;
         let cells = (0..self.height()).flat_map(|row| (0..self.width()).map(move |column| (row, column)));
@@ -114,7 +114,7 @@ impl Bins {
         self.counts.iter().copied().max().unwrap_or(0)
     }
 
-    /// How many rows and columns of the plane one cell stands for, on average.
+    /// The mean number of rows and columns of the plane per cell.
     pub(crate) fn cell_size(&self) -> (f64, f64) {
         (1.0 / self.rows.scale, 1.0 / self.columns.scale)
     }

@@ -12,7 +12,7 @@ const DOTS: (usize, usize) = (4, 2);
 const LETTERS: &[u8] = b" .:+*#@";
 const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How a plane is drawn.
+/// The style of a drawn plane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Style {
     /// Two characters for each cell of a small matrix.

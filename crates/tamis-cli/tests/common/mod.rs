@@ -15,7 +15,7 @@ pub fn tamis(arguments: &[&str]) -> Command {
     command
 }
 
-/// What the command did, as text: status, standard output, standard error.
+/// The outcome of a command, as text: status, standard output, standard error.
 pub fn transcript(arguments: &[&str], folder: &Path) -> String {
     let output = tamis(arguments).current_dir(folder).output().expect("the command starts");
     show(arguments, &output)

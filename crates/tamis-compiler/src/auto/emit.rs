@@ -7,7 +7,7 @@ use crate::schedule::Schedule;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::{Format, Leaf};
-use tamis_ir::notation::{Assignment, IndexRange, Node, same_all};
+use tamis_ir::notation::{Assignment, IndexRange, ProgramNode, same_all};
 use tamis_ir::text::syntax::{Expr, ExprKind};
 use tamis_ir::{DType, Value};
 
@@ -39,13 +39,13 @@ pub(super) fn plain(format: &Format) -> Format {
     }
 }
 
-pub(super) fn declaration(nest: &Nest) -> Node {
+pub(super) fn declaration(nest: &Nest) -> ProgramNode {
     let name = nest.item.assignment.target.text.clone();
     match &nest.format {
         Some(format) => {
             let natural = format.dim_order().is_some_and(|order| order.is_sorted());
             let text = if format.is_all_dense() && natural { "dense".to_string() } else { format.to_string() };
-            Node::Declare { name, format: Some(text), fill: nest.fill }
+            ProgramNode::Declare { name, format: Some(text), fill: nest.fill }
         }
         None => {
             let zero = match nest.item.dtype {
@@ -53,7 +53,7 @@ pub(super) fn declaration(nest: &Nest) -> Node {
                 DType::F32 | DType::F64 => Value::F64(0.0),
                 _ => Value::I64(0),
             };
-            Node::Declare { name, format: None, fill: Some(nest.fill.unwrap_or(zero)) }
+            ProgramNode::Declare { name, format: None, fill: Some(nest.fill.unwrap_or(zero)) }
         }
     }
 }
@@ -66,7 +66,7 @@ pub(super) fn ranges(nest: &Nest) -> Vec<IndexRange> {
 }
 
 /// The loops of a nest from a given depth inwards.
-pub(super) fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
+pub(super) fn loops(nest: &Nest, depth: usize) -> Vec<ProgramNode> {
     let mut nodes = Vec::new();
     for (at, inner) in &nest.inner {
         if *at == depth {
@@ -75,13 +75,14 @@ pub(super) fn loops(nest: &Nest, depth: usize) -> Vec<Node> {
         }
     }
     match nest.order.get(depth) {
-        Some(index) => nodes.push(Node::over(index, &ranges(nest), loops(nest, depth + 1))),
+        Some(index) => nodes.push(ProgramNode::over(index, &ranges(nest), loops(nest, depth + 1))),
         None => {
             let Assignment { target, subscripts, op, .. } = &nest.item.assignment;
             let subscripts = if nest.format.is_none() { Vec::new() } else { subscripts.clone() };
             let masks = nest.item.assignment.masks(&nest.body);
-            let assign = Node::Assign { target: target.text.clone(), subscripts, op: *op, value: nest.body.clone() };
-            nodes.push(Node::under(&masks, assign));
+            let assign =
+                ProgramNode::Assign { target: target.text.clone(), subscripts, op: *op, value: nest.body.clone() };
+            nodes.push(ProgramNode::under(&masks, assign));
         }
     }
     nodes

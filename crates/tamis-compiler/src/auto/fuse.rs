@@ -210,7 +210,7 @@ fn reads(nest: &Nest, name: &str) -> bool {
         || nest.inner.iter().any(|(_, inner)| reads(inner, name))
 }
 
-/// Whether an index is a subscript of some read.
+/// True if an index is a subscript of some read.
 fn bounded(assignment: &Assignment, index: &str) -> bool {
     assignment.accesses().iter().any(|(_, subscripts)| subscripts.iter().any(|s| uses(s, index, true)))
 }

@@ -1,11 +1,11 @@
 //! The autoscheduler of index notation: loop orders, formats of results and temporaries,
 //! conversions, tiling, fusion. [`schedule`] takes [`Notation`] and facts about its tensors
-//! ([`Operand`]) and returns a [`Plan`]: a loop program, conversions to run first, and every
-//! decision with its alternatives and costs. Workspaces are inserted into the program later, as for
-//! hand-written programs; the model includes their cost (`order`). `model` holds the cost
-//! constants, `sets` estimates iteration spaces, `order` searches loop orders, `formats` selects
-//! formats, `path` contracts products and substitutes temporaries, `tile` selects tiles, `fuse`
-//! fuses loops, `nest` builds the loop nests.
+//! ([`OperandStatistics`]) and returns a [`NotationPlan`]: a loop program, conversions to run
+//! first, and every decision with its alternatives and costs. Workspaces are inserted into the
+//! program later, as for hand-written programs; the model includes their cost (`order`). `model`
+//! holds the cost constants, `sets` estimates iteration spaces, `order` searches loop orders,
+//! `formats` selects formats, `path` contracts products and substitutes temporaries, `tile` selects
+//! tiles, `fuse` fuses loops, `nest` builds the loop nests.
 
 mod emit;
 pub mod fit;
@@ -21,7 +21,7 @@ mod sets;
 mod tile;
 
 pub use model::Costs;
-pub use operand::Operand;
+pub use operand::OperandStatistics;
 pub use order::{Choice, Cost, Problem, Writing};
 pub use predict::{Prediction, predict};
 
@@ -68,7 +68,7 @@ pub struct Conversion {
 
 /// The result of scheduling: a program and the conversions before it.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct NotationPlan {
     /// The program. Its parameters are given tensors or results of conversions.
     pub program: Program,
     /// The meaning of the notation: naive dense loops.
@@ -81,7 +81,7 @@ pub struct Plan {
     pub cost: f64,
 }
 
-impl Plan {
+impl NotationPlan {
     /// The decisions as comments above the program.
     pub fn comments(&self) -> String {
         let mut lines = Vec::new();
@@ -101,10 +101,10 @@ impl Plan {
 pub fn schedule(
     notation: &Notation,
     types: &[ParamType],
-    operands: &[Operand],
+    operands: &[OperandStatistics],
     costs: &Costs,
     pins: &Pins,
-) -> Result<Plan, Diagnostics> {
+) -> Result<NotationPlan, Diagnostics> {
     let meaning = nest::plainest(notation, types)?;
     let checked = meaning.check(types)?;
     nest::Scheduler::new(notation, &meaning, &checked, operands, costs, pins).plan(meaning.clone(), types)
@@ -116,6 +116,9 @@ pub fn meaning(notation: &Notation, types: &[ParamType]) -> Result<Program, Diag
 }
 
 /// The types and the statistics of tensors, for checking and for scheduling.
-pub fn describe(tensors: &[&tamis_tensor::Tensor]) -> (Vec<ParamType>, Vec<Operand>) {
-    (tensors.iter().map(|t| interp::param_type(*t)).collect(), tensors.iter().map(|t| Operand::of(t)).collect())
+pub fn describe(tensors: &[&tamis_tensor::Tensor]) -> (Vec<ParamType>, Vec<OperandStatistics>) {
+    (
+        tensors.iter().map(|t| interp::param_type(*t)).collect(),
+        tensors.iter().map(|t| OperandStatistics::of(t)).collect(),
+    )
 }

@@ -73,10 +73,10 @@ impl Default for Costs {
 }
 
 /// A constant: its name, whether it can be fitted to measured times, and its accessor.
-pub type Field = (&'static str, bool, fn(&mut Costs) -> &mut f64);
+pub type CostField = (&'static str, bool, fn(&mut Costs) -> &mut f64);
 
 /// All constants, in the order in which they are printed.
-pub const FIELDS: [Field; 19] = [
+pub const FIELDS: [CostField; 19] = [
     ("dense_step", true, |costs| &mut costs.dense_step),
     ("vector_step", true, |costs| &mut costs.vector_step),
     ("list_step", true, |costs| &mut costs.list_step),
@@ -178,7 +178,7 @@ pub fn join(left: f64, right: f64, distinct: f64) -> f64 {
     left * right / distinct.max(1.0)
 }
 
-/// Whether a level should be dense, given `expected` coordinates in total over fibers of extent
+/// True if a level should be dense, given `expected` coordinates in total over fibers of extent
 /// `n`.
 pub fn is_dense(costs: &Costs, n: f64, fibers: f64, expected: f64) -> bool {
     expected * costs.sparse_entry >= n * fibers

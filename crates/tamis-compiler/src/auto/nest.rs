@@ -3,16 +3,16 @@
 
 use super::emit::{declaration, loops, names_in, operations, plain, reach, rename, tiles};
 use super::formats::{self, Expected};
-use super::operand::Operand;
+use super::operand::OperandStatistics;
 use super::order::{Choice, Problem};
 use super::path::{bare, uses};
-use super::sets::{Place, Set, differs};
+use super::sets::{OperandAccess, Set, differs};
 use super::tile;
-use super::{Conversion, Costs, Decision, Pins, Plan};
+use super::{Conversion, Costs, Decision, NotationPlan, Pins};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::{Kind, Op};
 use tamis_ir::format::Format;
-use tamis_ir::notation::{Assignment, Node, Notation, text};
+use tamis_ir::notation::{Assignment, Notation, ProgramNode, text};
 use tamis_ir::program::{Checked, LoopExtent, ParamType, Program, StmtKind};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Value};
@@ -98,7 +98,7 @@ pub(super) struct Scheduler<'a> {
     notation: &'a Notation,
     pub(super) costs: &'a Costs,
     pins: &'a Pins,
-    pub(super) operands: FxHashMap<String, Operand>,
+    pub(super) operands: FxHashMap<String, OperandStatistics>,
     items: Vec<Item>,
     taken: FxHashSet<String>,
     /// The number of temporaries with final names.
@@ -113,7 +113,7 @@ impl<'a> Scheduler<'a> {
         notation: &'a Notation,
         meaning: &Program,
         checked: &Checked,
-        operands: &[Operand],
+        operands: &[OperandStatistics],
         costs: &'a Costs,
         pins: &'a Pins,
     ) -> Scheduler<'a> {
@@ -186,7 +186,7 @@ impl<'a> Scheduler<'a> {
         self.taken.insert(item.assignment.target.text.clone());
     }
 
-    /// Whether a name is in use.
+    /// True if a name is in use.
     pub(super) fn is_taken(&self, name: &str) -> bool {
         self.taken.contains(name)
     }
@@ -197,7 +197,7 @@ impl<'a> Scheduler<'a> {
         self.operands.remove(name);
     }
 
-    pub(super) fn plan(mut self, meaning: Program, types: &[ParamType]) -> Result<Plan, Diagnostics> {
+    pub(super) fn plan(mut self, meaning: Program, types: &[ParamType]) -> Result<NotationPlan, Diagnostics> {
         self.check_pins()?;
         let items = std::mem::take(&mut self.items);
         let mut found: Option<(f64, Scheduler, Vec<Nest>)> = None;
@@ -236,7 +236,7 @@ impl<'a> Scheduler<'a> {
             let types: Vec<ParamType> = params.iter().filter_map(typed).collect();
             program = schedule.apply(&program, &program.check(&types)?)?;
         }
-        Ok(Plan { program, meaning, conversions: self.conversions, decisions: self.decisions, cost })
+        Ok(NotationPlan { program, meaning, conversions: self.conversions, decisions: self.decisions, cost })
     }
 
     /// The substitution strategies to compare; the statements as written are always one of them.
@@ -318,12 +318,12 @@ impl<'a> Scheduler<'a> {
         let mask = |expr: &Expr| {
             indices.iter().enumerate().filter(|(_, i)| uses(expr, i, true)).fold(0u32, |m, (k, _)| m | 1 << k)
         };
-        let mut places: Vec<Place> = assignment
+        let mut places: Vec<OperandAccess> = assignment
             .accesses()
             .iter()
             .filter_map(|(tensor, subscripts)| {
                 let operand = self.operands.get(*tensor)?.clone();
-                (operand.shape.len() == subscripts.len()).then(|| Place {
+                (operand.shape.len() == subscripts.len()).then(|| OperandAccess {
                     tensor: tensor.to_string(),
                     subscripts: subscripts.to_vec(),
                     dims: subscripts.iter().map(mask).collect(),
@@ -344,11 +344,11 @@ impl<'a> Scheduler<'a> {
                     ExprKind::Name(index) => item.extents.get(index).copied().unwrap_or(1.0),
                     _ => 1.0,
                 };
-                places.push(Place {
+                places.push(OperandAccess {
                     tensor: text(equal),
                     subscripts: operands.clone(),
                     dims: operands.iter().map(mask).collect(),
-                    operand: Operand::diagonal(operands.iter().map(extent).collect()),
+                    operand: OperandStatistics::diagonal(operands.iter().map(extent).collect()),
                     relaid: false,
                     extents: indices.iter().map(|name| item.extents.get(name).copied().unwrap_or(1.0)).collect(),
                     kept: false,
@@ -459,8 +459,15 @@ impl<'a> Scheduler<'a> {
         let dtype = item.dtype;
         let fill = fill.map_or(Value::zero(dtype), |fill| fill.cast(dtype));
         let entries = problem.expected;
-        let mut operand =
-            Operand { format: expected.format, dtype, fill, shape, entries, prefixes: Vec::new(), measured: false };
+        let mut operand = OperandStatistics {
+            format: expected.format,
+            dtype,
+            fill,
+            shape,
+            entries,
+            prefixes: Vec::new(),
+            measured: false,
+        };
         operand.spread();
         self.operands.insert(item.assignment.target.text.clone(), operand);
         choice.cost.total() + if problem.dense { cells * self.costs.dense_step } else { 0.0 }
@@ -568,7 +575,7 @@ impl<'a> Scheduler<'a> {
         let mut d = Diagnostic::new(Code::E1211, message);
         let Some(choice) = found.first() else { return d.help("allow conversions") };
         for (k, order) in choice.conversions.iter().filter(|(k, _)| problem.places[*k].kept) {
-            let Place { tensor, subscripts, operand, .. } = &free.places[*k];
+            let OperandAccess { tensor, subscripts, operand, .. } = &free.places[*k];
             if let (Some(first), Some(last)) = (subscripts.first(), subscripts.last()) {
                 let stored = operand.order().iter().map(|d| text(&subscripts[*d])).collect::<Vec<_>>();
                 let text = format!("stored as {}, by {}", operand.format, stored.join(", then "));
@@ -601,7 +608,7 @@ impl<'a> Scheduler<'a> {
         let mut body = item.assignment.body.clone();
         let mut copies = Vec::new();
         for (place, order) in &choice.conversions {
-            let Place { tensor, subscripts, operand, .. } = &problem.places[*place];
+            let OperandAccess { tensor, subscripts, operand, .. } = &problem.places[*place];
             let Some(other) = operand.reordered(order) else { continue };
             let given = self.notation.operands().contains(&tensor.as_str());
             let known = self.conversions.iter().find(|c| c.source == *tensor && c.format == other.format);
@@ -652,7 +659,7 @@ impl<'a> Scheduler<'a> {
         given.chain(made).filter(|name| used.contains(name)).collect()
     }
 
-    fn nodes(&self, nests: &[Nest]) -> Vec<Node> {
+    fn nodes(&self, nests: &[Nest]) -> Vec<ProgramNode> {
         let mut nodes = Vec::new();
         for nest in nests {
             for (tensor, name, format) in &nest.copies {
@@ -667,7 +674,7 @@ impl<'a> Scheduler<'a> {
     }
 
     /// A transposed temporary.
-    fn copy(&self, tensor: &str, name: &str, format: &Format) -> Vec<Node> {
+    fn copy(&self, tensor: &str, name: &str, format: &Format) -> Vec<ProgramNode> {
         let Some(operand) = self.operands.get(tensor) else { return Vec::new() };
         let span = tamis_ir::Span::default();
         let index = |d: usize| format!("{name}{d}");
@@ -676,11 +683,11 @@ impl<'a> Scheduler<'a> {
         let base = Name { text: tensor.to_string(), span };
         let value = Expr { kind: ExprKind::Index { base, subscripts: subscripts.clone() }, span };
         let fill = Some(operand.fill).filter(|fill| fill.is_truthy());
-        let declare = Node::Declare { name: name.to_string(), format: Some(plain(format).to_string()), fill };
-        let assign = Node::Assign { target: name.to_string(), subscripts, op: None, value };
+        let declare = ProgramNode::Declare { name: name.to_string(), format: Some(plain(format).to_string()), fill };
+        let assign = ProgramNode::Assign { target: name.to_string(), subscripts, op: None, value };
         let order: Vec<String> = operand.order().into_iter().map(index).collect();
         let mut nodes = vec![declare];
-        nodes.extend(Node::nest(&order, &[], vec![assign]));
+        nodes.extend(ProgramNode::nest(&order, &[], vec![assign]));
         nodes
     }
 }

@@ -6,7 +6,7 @@ use tamis_tensor::{Tensor, levels::tree};
 
 /// The statistics of a tensor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Operand {
+pub struct OperandStatistics {
     /// Its format.
     pub format: Format,
     /// Its value type.
@@ -20,13 +20,13 @@ pub struct Operand {
     /// For each level, the number of positions: distinct coordinates of this level and all outer
     /// ones.
     pub prefixes: Vec<f64>,
-    /// Whether the statistics were measured rather than assumed.
+    /// True if the statistics were measured rather than assumed.
     pub measured: bool,
 }
 
-impl Operand {
+impl OperandStatistics {
     /// The statistics of a given tensor.
-    pub fn of(tensor: &Tensor) -> Operand {
+    pub fn of(tensor: &Tensor) -> OperandStatistics {
         let levels = tensor.levels();
         let shape: Vec<f64> = tensor.shape().iter().map(|n| *n as f64).collect();
         let entries = if tensor.format().is_all_dense() { shape.iter().product() } else { tensor.nnz() as f64 };
@@ -42,7 +42,7 @@ impl Operand {
                 }
             }
         }
-        Operand {
+        OperandStatistics {
             format: tensor.format().clone(),
             dtype: tensor.dtype(),
             fill: tensor.fill(),
@@ -54,21 +54,22 @@ impl Operand {
     }
 
     /// Assumed statistics of a tensor with known shape and format, at a given density.
-    pub fn assumed(format: Format, dtype: DType, fill: Value, shape: &[u64], density: f64) -> Operand {
+    pub fn assumed(format: Format, dtype: DType, fill: Value, shape: &[u64], density: f64) -> OperandStatistics {
         let shape: Vec<f64> = shape.iter().map(|n| *n as f64).collect();
         let cells: f64 = shape.iter().product();
         let entries = if format.is_all_dense() { cells } else { (cells * density).max(1.0).min(cells) };
-        let mut operand = Operand { format, dtype, fill, shape, entries, prefixes: Vec::new(), measured: false };
+        let mut operand =
+            OperandStatistics { format, dtype, fill, shape, entries, prefixes: Vec::new(), measured: false };
         operand.spread();
         operand
     }
 
     /// The statistics of a diagonal matrix.
-    pub fn diagonal(shape: Vec<f64>) -> Operand {
+    pub fn diagonal(shape: Vec<f64>) -> OperandStatistics {
         let entries = shape.iter().copied().fold(f64::INFINITY, f64::min);
         let prefixes = vec![shape.first().copied().unwrap_or(1.0), entries];
         let (dtype, fill) = (DType::Bool, Value::Bool(false));
-        Operand { format: Format::csr(), dtype, fill, shape, entries, prefixes, measured: true }
+        OperandStatistics { format: Format::csr(), dtype, fill, shape, entries, prefixes, measured: true }
     }
 
     /// Estimates positions for uniformly distributed entries.
@@ -103,17 +104,17 @@ impl Operand {
         order
     }
 
-    /// Whether every level stores coordinates of a dimension or of a quotient or remainder.
+    /// True if every level stores coordinates of a dimension or of a quotient or remainder.
     fn counts_coordinates(&self) -> bool {
         !self.format.map().iter().any(|expr| matches!(expr, tamis_ir::format::DimExpr::Diff(..)))
     }
 
-    /// Whether each dimension has exactly one level, so that levels can be permuted.
+    /// True if each dimension has exactly one level, so that levels can be permuted.
     pub fn is_plain(&self) -> bool {
         self.format.dim_order().is_some()
     }
 
-    /// Whether all levels are dense.
+    /// True if all levels are dense.
     pub fn is_dense(&self) -> bool {
         self.format.is_all_dense()
     }
@@ -135,7 +136,7 @@ impl Operand {
     }
 
     /// The statistics of the same tensor with permuted levels.
-    pub fn reordered(&self, order: &[usize]) -> Option<Operand> {
+    pub fn reordered(&self, order: &[usize]) -> Option<OperandStatistics> {
         self.format.dim_order()?;
         // Level types keep their place in the hierarchy, as CSC is CSR of the transpose; structured
         // levels become lists.
@@ -153,14 +154,14 @@ impl Operand {
         };
         let levels: Vec<LevelSpec> = (0..levels.len()).map(|k| if kept(k) { levels[k] } else { list }).collect();
         let format = Format::new(self.format.rank(), map, levels, self.format.leaf()).ok()?;
-        let mut operand = Operand { format, ..self.clone() };
+        let mut operand = OperandStatistics { format, ..self.clone() };
         operand.spread();
         Some(operand)
     }
 
     /// The statistics of the same tensor with a dense outermost level, for random access to the
     /// levels below: CSR for COO. None if it is dense already or would be mostly empty.
-    pub fn with_dense_outside(&self) -> Option<Operand> {
+    pub fn with_dense_outside(&self) -> Option<OperandStatistics> {
         let order = self.format.dim_order()?;
         let levels = self.format.levels();
         if levels.len() < 2 || levels[0].kind == LevelKind::Dense || self.shape[order[0]] > SPARSEST * self.entries {
@@ -170,7 +171,7 @@ impl Operand {
         let levels = [LevelSpec::new(LevelKind::Dense)].into_iter().chain(lists).collect();
         let map = self.format.map().to_vec();
         let format = Format::new(self.format.rank(), map, levels, self.format.leaf()).ok()?;
-        let mut operand = Operand { format, ..self.clone() };
+        let mut operand = OperandStatistics { format, ..self.clone() };
         operand.spread();
         Some(operand)
     }

@@ -4,7 +4,7 @@
 //! after a fixed number of steps.
 
 use super::model::Costs;
-use super::sets::{Place, Set};
+use super::sets::{OperandAccess, Set};
 use crate::schedule::insert::LARGEST_DENSE;
 use std::fmt;
 
@@ -18,17 +18,17 @@ pub struct Problem {
     /// The loops that subscript the target.
     pub free: u32,
     /// The accesses that are read.
-    pub places: Vec<Place>,
+    pub places: Vec<OperandAccess>,
     /// The iteration space.
     pub set: Set,
-    /// Whether the constant background also contributes to the reduction, as zeros do to a maximum:
+    /// True if the constant background also contributes to the reduction, as zeros do to a maximum:
     /// one step per run, but for every element of the target.
     pub everywhere: bool,
     /// The number of operations per point.
     pub operations: f64,
     /// The loops of the target's dimensions; none for an affine subscript.
     pub target: Vec<Option<usize>>,
-    /// Whether the target is dense.
+    /// True if the target is dense.
     pub dense: bool,
     /// The expected nnz of the target.
     pub expected: f64,
@@ -95,8 +95,8 @@ const PATIENCE: usize = 4000;
 impl Problem {
     /// The best order and the runners-up, best first. `pinned`: loops that come first.
     pub fn search(&self, costs: &Costs, pinned: &[usize]) -> Vec<Choice> {
-        let mut search = Search { problem: self, costs, found: Vec::new(), left: PATIENCE };
-        let mut state = State { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
+        let mut search = OrderSearch { problem: self, costs, found: Vec::new(), left: PATIENCE };
+        let mut state = OrderState { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
         for index in pinned {
             search.step(&mut state, *index);
         }
@@ -133,16 +133,16 @@ impl Problem {
 
     /// The cost of the steps of these loops, without their bodies.
     pub fn steps(&self, costs: &Costs, order: &[usize]) -> f64 {
-        let search = Search { problem: self, costs, found: Vec::new(), left: 0 };
-        let mut state = State { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
+        let search = OrderSearch { problem: self, costs, found: Vec::new(), left: 0 };
+        let mut state = OrderState { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
         order.iter().for_each(|index| search.step(&mut state, *index));
         state.compute
     }
 
     /// The number of executions of the body of each of these loops, outermost first.
     pub fn trips(&self, costs: &Costs, order: &[usize]) -> Vec<f64> {
-        let search = Search { problem: self, costs, found: Vec::new(), left: 0 };
-        let mut state = State { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
+        let search = OrderSearch { problem: self, costs, found: Vec::new(), left: 0 };
+        let mut state = OrderState { order: Vec::new(), bound: 0, trips: vec![1.0], compute: 0.0 };
         order.iter().for_each(|index| search.step(&mut state, *index));
         state.trips.split_off(1)
     }
@@ -160,22 +160,22 @@ impl Problem {
 }
 
 #[derive(Clone)]
-struct State {
+struct OrderState {
     order: Vec<usize>,
     bound: u32,
     trips: Vec<f64>,
     compute: f64,
 }
 
-struct Search<'a> {
+struct OrderSearch<'a> {
     problem: &'a Problem,
     costs: &'a Costs,
     found: Vec<Choice>,
     left: usize,
 }
 
-impl Search<'_> {
-    fn step(&self, state: &mut State, index: usize) {
+impl OrderSearch<'_> {
+    fn step(&self, state: &mut OrderState, index: usize) {
         let Problem { extents, places, set, .. } = self.problem;
         let outer = state.trips[state.trips.len() - 1];
         let all = self.problem.everywhere && self.problem.free & 1 << index != 0;
@@ -218,20 +218,20 @@ impl Search<'_> {
         if strided == 0.0 { self.costs.vector_step } else { self.costs.dense_step + strided }
     }
 
-    fn deepen(&mut self, state: &State) {
+    fn deepen(&mut self, state: &OrderState) {
         if state.order.len() == self.problem.indices.len() {
             let choice = self.finish(state);
             self.found.push(choice);
             return;
         }
-        let mut next: Vec<State> = Vec::new();
+        let mut next: Vec<OrderState> = Vec::new();
         for index in (0..self.problem.indices.len()).filter(|k| state.bound & 1 << k == 0) {
             let mut with = state.clone();
             self.step(&mut with, index);
             next.push(with);
         }
         // Ordered by the remaining number of points: the most selective index first.
-        let key = |s: &State| s.trips[s.trips.len() - 1] + s.compute;
+        let key = |s: &OrderState| s.trips[s.trips.len() - 1] + s.compute;
         next.sort_by(|a, b| key(a).total_cmp(&key(b)));
         for state in next {
             if self.left == 0 && !self.found.is_empty() {
@@ -245,7 +245,7 @@ impl Search<'_> {
         }
     }
 
-    fn finish(&self, state: &State) -> Choice {
+    fn finish(&self, state: &OrderState) -> Choice {
         let (problem, costs) = (self.problem, self.costs);
         let points = state.trips[state.trips.len() - 1];
         let innermost = state.order.last().copied();
@@ -286,7 +286,7 @@ impl Search<'_> {
             let mut wanted = stored.clone();
             wanted.sort_by_key(|d| when(d));
             let again = conversions.iter().any(|(other, order)| {
-                let other: &Place = &problem.places[*other];
+                let other: &OperandAccess = &problem.places[*other];
                 other.tensor == place.tensor && *order == wanted
             });
             if !again {

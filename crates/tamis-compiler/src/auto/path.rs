@@ -34,7 +34,7 @@ pub(super) fn product(factors: Vec<Expr>) -> Option<Expr> {
     })
 }
 
-/// Whether an expression uses an index.
+/// True if an expression uses an index.
 pub(super) fn uses(expr: &Expr, index: &str, within: bool) -> bool {
     match &expr.kind {
         ExprKind::Name(text) => within && text == index,
@@ -88,7 +88,7 @@ impl Scheduler<'_> {
             return;
         }
         let mut slots: Vec<Option<Item>> = std::mem::take(items).into_iter().map(Some).collect();
-        let mut uses = Uses::of(&slots);
+        let mut uses = TensorReaders::of(&slots);
         // A temporary whose consumers were merged may be substituted in the next round.
         loop {
             let mut changed = false;
@@ -114,7 +114,7 @@ impl Scheduler<'_> {
         &self,
         slots: &[Option<Item>],
         at: usize,
-        uses: &Uses,
+        uses: &TensorReaders,
         inlining: Inlining,
     ) -> Option<(usize, Assignment, FxHashMap<String, f64>)> {
         let made_item = slots[at].as_ref()?;
@@ -215,7 +215,7 @@ impl Scheduler<'_> {
         if self.is_long(item) { f64::INFINITY } else { self.price(item) }
     }
 
-    /// Whether a product is too long for the exhaustive contraction search.
+    /// True if a product is too long for the exhaustive contraction search.
     fn is_long(&self, item: &Item) -> bool {
         self.cuttable(item).is_some_and(|(tensors, _)| tensors.len() > MOST)
             && item.assignment.indices().len() > LONGEST_SEARCH
@@ -337,14 +337,14 @@ impl Scheduler<'_> {
 }
 
 /// Reads and writes of tensors, by statement number.
-struct Uses {
+struct TensorReaders {
     readers: FxHashMap<String, Vec<usize>>,
     written: FxHashMap<String, usize>,
 }
 
-impl Uses {
-    fn of(slots: &[Option<Item>]) -> Uses {
-        let mut uses = Uses { readers: FxHashMap::default(), written: FxHashMap::default() };
+impl TensorReaders {
+    fn of(slots: &[Option<Item>]) -> TensorReaders {
+        let mut uses = TensorReaders { readers: FxHashMap::default(), written: FxHashMap::default() };
         for (k, item) in slots.iter().enumerate() {
             let Some(Item { assignment, .. }) = item else { continue };
             *uses.written.entry(assignment.target.text.clone()).or_default() += 1;

@@ -5,9 +5,9 @@
 
 use super::formats::expect;
 use super::model::Costs;
-use super::operand::Operand;
+use super::operand::OperandStatistics;
 use super::order::Problem;
-use super::sets::{Place, Set, combined};
+use super::sets::{OperandAccess, Set, combined};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use tamis_ir::algebra::Constant;
@@ -35,8 +35,13 @@ pub struct Prediction {
 
 /// The predictions for all loops, by index id; none where the model has no estimate. `operands`:
 /// statistics of the parameters.
-pub fn predict(program: &Program, checked: &Checked, operands: &[Operand], costs: &Costs) -> Vec<Option<Prediction>> {
-    let mut known: FxHashMap<TensorId, Operand> =
+pub fn predict(
+    program: &Program,
+    checked: &Checked,
+    operands: &[OperandStatistics],
+    costs: &Costs,
+) -> Vec<Option<Prediction>> {
+    let mut known: FxHashMap<TensorId, OperandStatistics> =
         program.params.iter().copied().zip(operands.iter().cloned()).collect();
     let mut lets: FxHashMap<VarId, ExprId> = FxHashMap::default();
     program.visit(&mut |stmt| {
@@ -69,7 +74,7 @@ struct Walk<'a> {
     /// The loop depth of each tensor's declaration.
     declared: FxHashMap<TensorId, usize>,
     /// Statistics of tensors; of temporaries from their first assignment on.
-    known: &'a mut FxHashMap<TensorId, Operand>,
+    known: &'a mut FxHashMap<TensorId, OperandStatistics>,
     found: &'a mut [Option<Prediction>],
 }
 
@@ -168,7 +173,8 @@ impl Walk<'_> {
         let entries = if format.is_all_dense() { cells } else { entries.min(cells) };
         let entries = self.known.get(&tensor).map_or(entries, |before| before.entries.max(entries));
         let fill = self.fill(tensor);
-        let mut operand = Operand { format, dtype, fill, shape, entries, prefixes: Vec::new(), measured: false };
+        let mut operand =
+            OperandStatistics { format, dtype, fill, shape, entries, prefixes: Vec::new(), measured: false };
         operand.spread();
         self.known.insert(tensor, operand);
     }
@@ -207,7 +213,7 @@ impl Walk<'_> {
     }
 
     /// The set where an expression differs from its constant background, and that constant.
-    fn differs(&self, expr: ExprId, around: &[IndexId], places: &mut Vec<Place>) -> (Set, Option<Value>) {
+    fn differs(&self, expr: ExprId, around: &[IndexId], places: &mut Vec<OperandAccess>) -> (Set, Option<Value>) {
         if !self.goes_on() {
             return (Set::All, None);
         }
@@ -221,7 +227,7 @@ impl Walk<'_> {
                 let operand = self.known.get(&access.tensor).filter(|o| o.shape.len() == access.subscripts.len());
                 let Some(operand) = operand else { return (Set::All, None) };
                 let background = operand.background();
-                let place = Place {
+                let place = OperandAccess {
                     mask: false,
                     tensor: self.program.tensor(access.tensor).name.clone(),
                     subscripts: Vec::new(),
@@ -231,7 +237,7 @@ impl Walk<'_> {
                     kept: false,
                     extents: around.iter().map(|index| self.extent(*index)).collect(),
                 };
-                let same = |other: &Place| other.tensor == place.tensor && other.dims == place.dims;
+                let same = |other: &OperandAccess| other.tensor == place.tensor && other.dims == place.dims;
                 let number = places.iter().position(same).unwrap_or(places.len());
                 if number == places.len() {
                     places.push(place);

@@ -2,7 +2,7 @@
 //! background, as intersections and unions of operand patterns.
 
 use super::model::Costs;
-use super::operand::Operand;
+use super::operand::OperandStatistics;
 use tamis_ir::DType;
 use tamis_ir::Value;
 use tamis_ir::algebra::{Op, eval};
@@ -26,27 +26,27 @@ pub enum Set {
 
 /// An access of the statement: an operand and its subscripts.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct OperandAccess {
     /// The tensor's name.
     pub tensor: String,
     /// Its subscripts.
     pub subscripts: Vec<Expr>,
     /// The statistics of the tensor.
-    pub operand: Operand,
+    pub operand: OperandStatistics,
     /// For each dimension, the loops whose indices occur in its subscript, as a bit mask.
     pub dims: Vec<u32>,
-    /// Whether the statistics describe a hypothetical conversion of the operand.
+    /// True if the statistics describe a hypothetical conversion of the operand.
     pub relaid: bool,
-    /// Whether conversion is forbidden.
+    /// True if conversion is forbidden.
     pub kept: bool,
-    /// Whether it is a mask: a comparison of indices.
+    /// True if it is a mask: a comparison of indices.
     pub mask: bool,
     /// The extents of all loops of the statement.
     pub extents: Vec<f64>,
 }
 
 /// The set where an expression differs from a constant, and that constant.
-pub fn differs(expr: &Expr, places: &[Place]) -> (Set, Option<Value>) {
+pub fn differs(expr: &Expr, places: &[OperandAccess]) -> (Set, Option<Value>) {
     match &expr.kind {
         ExprKind::Number(value) => (Set::Nothing, Some(*value)),
         ExprKind::Name(name) => of_access(name, &[], places),
@@ -63,7 +63,7 @@ pub fn differs(expr: &Expr, places: &[Place]) -> (Set, Option<Value>) {
     }
 }
 
-fn of_access(tensor: &str, subscripts: &[Expr], places: &[Place]) -> (Set, Option<Value>) {
+fn of_access(tensor: &str, subscripts: &[Expr], places: &[OperandAccess]) -> (Set, Option<Value>) {
     let found = places.iter().position(|place| place.tensor == tensor && same_all(&place.subscripts, subscripts));
     match found.map(|k| (k, places[k].operand.background())) {
         Some((k, Some(fill))) => (Set::Stored(k), Some(fill)),
@@ -71,7 +71,7 @@ fn of_access(tensor: &str, subscripts: &[Expr], places: &[Place]) -> (Set, Optio
     }
 }
 
-fn combine(op: Op, operands: &[Expr], places: &[Place]) -> (Set, Option<Value>) {
+fn combine(op: Op, operands: &[Expr], places: &[OperandAccess]) -> (Set, Option<Value>) {
     combined(op, operands.iter().map(|e| differs(e, places)).collect())
 }
 
@@ -142,7 +142,7 @@ pub fn or(sets: Vec<Set>) -> Set {
 
 impl Set {
     /// The probability that coordinates of the loops `bound` are in the projection of the set.
-    pub fn likely(&self, bound: u32, places: &[Place]) -> f64 {
+    pub fn likely(&self, bound: u32, places: &[OperandAccess]) -> f64 {
         match self {
             Set::All => 1.0,
             Set::Nothing => 0.0,
@@ -162,7 +162,14 @@ impl Set {
 
     /// The number of steps of the loop `index` per iteration of the outer loops, and their cost;
     /// none if the loop is dense.
-    pub fn steps(&self, bound: u32, index: u32, extent: f64, places: &[Place], costs: &Costs) -> Option<(f64, f64)> {
+    pub fn steps(
+        &self,
+        bound: u32,
+        index: u32,
+        extent: f64,
+        places: &[OperandAccess],
+        costs: &Costs,
+    ) -> Option<(f64, f64)> {
         match self {
             Set::All => None,
             Set::Nothing => Some((0.0, 0.0)),
@@ -178,9 +185,9 @@ impl Set {
                     return place.opens(bound, index).map(|opened| {
                         let (each, visited) = (costs.list_step * costs.pieces, extent * fewer.min(1.0));
                         match opened {
-                            Opened::AtHand => (visited, visited * each),
-                            Opened::Together(lists) => (visited, visited * (each + lists * costs.list_step)),
-                            Opened::Searched(lists) => (extent, extent * lists * (each + costs.hop)),
+                            ListAccess::AtHand => (visited, visited * each),
+                            ListAccess::Together(lists) => (visited, visited * (each + lists * costs.list_step)),
+                            ListAccess::Searched(lists) => (extent, extent * lists * (each + costs.hop)),
                         }
                     });
                 }
@@ -217,7 +224,7 @@ impl Set {
 }
 
 /// The coordinate lists that a window loop accesses.
-enum Opened {
+enum ListAccess {
     /// A single list.
     AtHand,
     /// Windows over outer levels are open: this many lists are co-iterated.
@@ -232,7 +239,7 @@ fn merged(lists: impl Iterator<Item = (f64, f64)>, costs: &Costs) -> (f64, f64) 
     (steps, cost * costs.merge_step / costs.list_step)
 }
 
-impl Place {
+impl OperandAccess {
     /// The dimensions whose subscripts are bound by these loops.
     pub fn bound(&self, loops: u32) -> u32 {
         let known = |mask: &u32| mask & !loops == 0;
@@ -268,7 +275,7 @@ impl Place {
     }
 
     /// The lists that a window loop opens.
-    fn opens(&self, loops: u32, index: u32) -> Option<Opened> {
+    fn opens(&self, loops: u32, index: u32) -> Option<ListAccess> {
         let mut opened = self.windows(loops | 1 << index).filter(|(d, _)| self.dims[*d] & 1 << index != 0);
         let (dim, _) = opened.find(|(d, _)| self.listed(*d))?;
         let order = self.operand.order();
@@ -276,20 +283,20 @@ impl Place {
         let left = (0..self.extents.len()).filter(|k| above & !(loops | 1 << index) & 1 << k != 0);
         let lists = left.map(|k| self.extents[k]).reduce(|a, b| a * b);
         Some(match lists {
-            None => Opened::AtHand,
-            Some(lists) if self.reached(dim, loops) => Opened::Together(lists),
-            Some(lists) => Opened::Searched(lists),
+            None => ListAccess::AtHand,
+            Some(lists) if self.reached(dim, loops) => ListAccess::Together(lists),
+            Some(lists) => ListAccess::Searched(lists),
         })
     }
 
-    /// Whether a dimension has a coordinate list whose outer levels are bound by loops or windows.
+    /// True if a dimension has a coordinate list whose outer levels are bound by loops or windows.
     fn reached(&self, dim: usize, loops: u32) -> bool {
         let order = self.operand.order();
         let above = order.iter().take_while(|d| **d != dim);
         self.listed(dim) && above.into_iter().all(|d| self.dims[*d] & loops != 0 || self.dims[*d] == 0)
     }
 
-    /// Whether a dimension is stored as a coordinate list.
+    /// True if a dimension is stored as a coordinate list.
     fn listed(&self, dim: usize) -> bool {
         use tamis_ir::format::LevelKind;
         let level = self.operand.order().iter().position(|d| *d == dim);
@@ -301,7 +308,7 @@ impl Place {
         (0..self.dims.len()).filter(|d| dims & 1 << d != 0).map(|d| self.operand.shape[d]).product()
     }
 
-    /// Whether the levels between two sets of bound dimensions are coordinate lists. A conversion
+    /// True if the levels between two sets of bound dimensions are coordinate lists. A conversion
     /// keeps level types in place: the first bound dimension is that of the first level.
     fn lists(&self, before: u32, after: u32) -> bool {
         use tamis_ir::format::LevelKind;

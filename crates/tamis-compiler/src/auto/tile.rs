@@ -17,7 +17,7 @@ pub(super) fn tileable(problem: &Problem) -> Vec<usize> {
     (0..problem.indices.len()).filter(candidate).collect()
 }
 
-/// Whether an index iterates over a coordinate list or selects one.
+/// True if an index iterates over a coordinate list or selects one.
 fn selects(problem: &Problem, index: usize) -> bool {
     problem.places.iter().any(|place| {
         let levels = place.operand.format.levels();
@@ -53,19 +53,19 @@ const REUSE: f64 = 12.0;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Operand;
-    use super::super::sets::{Place, Set};
+    use super::super::OperandStatistics;
+    use super::super::sets::{OperandAccess, Set};
     use super::*;
     use tamis_ir::{DType, Format, Value};
 
     /// SpMM: only the loop over columns of the dense matrix.
     #[test]
     fn only_columns() {
-        let place = |name: &str, format: Format, dims: [u32; 2]| Place {
+        let place = |name: &str, format: Format, dims: [u32; 2]| OperandAccess {
             mask: false,
             tensor: name.into(),
             subscripts: Vec::new(),
-            operand: Operand::assumed(format, DType::F64, Value::F64(0.0), &[100, 100], 0.01),
+            operand: OperandStatistics::assumed(format, DType::F64, Value::F64(0.0), &[100, 100], 0.01),
             dims: dims.to_vec(),
             relaid: false,
             kept: false,
@@ -89,10 +89,11 @@ mod tests {
         assert_eq!(length(&problem, &[0, 1, 2], 2, &costs), None);
         // A wide matrix whose rows are reused 30 times each.
         problem.extents[2] = 1e6;
-        let wide = Operand::assumed(Format::dense(2), DType::F64, Value::F64(0.0), &[100, 1_000_000], 1.0);
+        let wide = OperandStatistics::assumed(Format::dense(2), DType::F64, Value::F64(0.0), &[100, 1_000_000], 1.0);
         problem.places[1].operand = wide;
         assert_eq!(length(&problem, &[0, 1, 2], 2, &costs), None);
-        problem.places[0].operand = Operand::assumed(Format::csr(), DType::F64, Value::F64(0.0), &[100, 100], 0.3);
+        problem.places[0].operand =
+            OperandStatistics::assumed(Format::csr(), DType::F64, Value::F64(0.0), &[100, 100], 0.3);
         assert_eq!(length(&problem, &[0, 1, 2], 2, &costs), Some(640));
         // Dense times dense: all operands are reused.
         problem.places[0] = place("A", Format::dense(2), [1, 2]);

@@ -1,6 +1,6 @@
 //! The instrumentation pass: adds counters to a kernel.
 
-use super::{BasicBlock, Bulk, BulkKind, Counting, KernelLoop, Times, Work};
+use super::{BasicBlock, Bulk, BulkKind, CountedLoop, Counting, SymbolicCount, Work};
 use tamis_ir::Value;
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::kernel::{Block, BufferId, Builder, Expr, ExprId, Kernel, LabelId, Stmt, VarId};
@@ -28,7 +28,7 @@ pub fn instrument(kernel: &Kernel, buffer: BufferId, indices: usize) -> (Kernel,
         },
     };
     let mut body = Vec::new();
-    let mut times = Times::ONCE;
+    let mut times = SymbolicCount::ONCE;
     let mut basic_block = pass.open(None, times);
     for (k, stmt) in kernel.body.iter().enumerate() {
         pass.statement = k;
@@ -80,7 +80,7 @@ impl Instrument<'_> {
         self.b.call_in(Op::Max, DType::I64, &[length, zero])
     }
 
-    fn open(&mut self, within: Option<usize>, times: Times) -> usize {
+    fn open(&mut self, within: Option<usize>, times: SymbolicCount) -> usize {
         self.counting.basic_blocks.push(BasicBlock {
             within,
             statement: self.statement,
@@ -93,7 +93,7 @@ impl Instrument<'_> {
     }
 
     /// Instruments a block with a known execution count, or with a counter of its own.
-    fn block(&mut self, block: &Block, within: Option<usize>, times: Option<Times>) -> (Block, Times) {
+    fn block(&mut self, block: &Block, within: Option<usize>, times: Option<SymbolicCount>) -> (Block, SymbolicCount) {
         let mut out = Vec::with_capacity(block.len() + 1);
         let times = match times {
             Some(times) => times,
@@ -106,12 +106,12 @@ impl Instrument<'_> {
         (out, times)
     }
 
-    fn count_here(&mut self, out: &mut Block) -> Times {
+    fn count_here(&mut self, out: &mut Block) -> SymbolicCount {
         let (place, var) = self.counter();
         let one = self.b.int(1);
         let more = self.by(var, one);
         out.push(more);
-        Times::counted(place)
+        SymbolicCount::counted(place)
     }
 
     fn stmt(
@@ -119,7 +119,7 @@ impl Instrument<'_> {
         stmt: &Stmt,
         within: Option<usize>,
         basic_block: &mut usize,
-        times: &mut Times,
+        times: &mut SymbolicCount,
         out: &mut Block,
     ) {
         let row = &mut self.counting.basic_blocks[*basic_block];
@@ -140,7 +140,7 @@ impl Instrument<'_> {
                         let length = self.length(*start, *stop);
                         let more = self.by(counter, length);
                         out.push(more);
-                        Some(Times::counted(place))
+                        Some(SymbolicCount::counted(place))
                     }
                 };
                 let first = self.counting.basic_blocks.len();
@@ -210,7 +210,7 @@ impl Instrument<'_> {
         &mut self,
         stmt: &Stmt,
         parent: Option<usize>,
-        entered: Times,
+        entered: SymbolicCount,
         (index, visits): (Option<u32>, bool),
         walks: bool,
     ) -> usize {
@@ -223,7 +223,7 @@ impl Instrument<'_> {
             Stmt::While { cond, .. } => format!("while {}", self.kernel.show(*cond)),
             _ => String::new(),
         };
-        self.counting.loops.push(KernelLoop {
+        self.counting.loops.push(CountedLoop {
             parent,
             index: index.or(outer),
             visits,
@@ -231,7 +231,7 @@ impl Instrument<'_> {
             text,
             statement: self.statement,
             entered,
-            iterations: Times::ONCE,
+            iterations: SymbolicCount::ONCE,
         });
         self.counting.loops.len() - 1
     }
@@ -267,7 +267,7 @@ impl Instrument<'_> {
         kind: BulkKind,
         buffer: BufferId,
         within: Option<usize>,
-        times: Times,
+        times: SymbolicCount,
         (start, stop): (ExprId, ExprId),
         out: &mut Block,
     ) {
@@ -296,12 +296,12 @@ impl Instrument<'_> {
     }
 }
 
-/// Whether a loop has an early exit.
+/// True if a loop has an early exit.
 fn leaves(body: &Block) -> bool {
     body.iter().any(|stmt| escapes(stmt, &mut Vec::new()))
 }
 
-/// Whether control may continue elsewhere than after a statement.
+/// True if control may continue elsewhere than after a statement.
 fn escapes(stmt: &Stmt, inside: &mut Vec<LabelId>) -> bool {
     match stmt {
         Stmt::Break(label) => !inside.contains(label),

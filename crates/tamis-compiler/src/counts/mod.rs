@@ -19,7 +19,7 @@ mod tests;
 mod work;
 
 pub use instrument::instrument;
-pub use prefix::{Nest, nests, prefix};
+pub use prefix::{NestRange, nests, prefix};
 pub use read::{Counts, LoopCounts, LoopPart, Traffic};
 pub use work::Work;
 
@@ -27,46 +27,46 @@ use tamis_ir::kernel::{BufferId, VarId};
 
 /// A symbolic execution count: the value of a counter (or 1) times a constant factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
+pub struct SymbolicCount {
     /// The index of the counter in the counter buffer.
     pub counter: Option<usize>,
     /// The constant factor.
     pub factor: u64,
 }
 
-impl Times {
+impl SymbolicCount {
     /// Once.
-    pub const ONCE: Times = Times { counter: None, factor: 1 };
+    pub const ONCE: SymbolicCount = SymbolicCount { counter: None, factor: 1 };
 
     /// The value of a counter.
-    pub fn counted(counter: usize) -> Times {
-        Times { counter: Some(counter), factor: 1 }
+    pub fn counted(counter: usize) -> SymbolicCount {
+        SymbolicCount { counter: Some(counter), factor: 1 }
     }
 
-    fn scaled(self, by: u64) -> Times {
-        Times { factor: self.factor.saturating_mul(by), ..self }
+    fn scaled(self, by: u64) -> SymbolicCount {
+        SymbolicCount { factor: self.factor.saturating_mul(by), ..self }
     }
 }
 
 /// A loop of an instrumented kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KernelLoop {
+pub struct CountedLoop {
     /// The enclosing loop of the kernel.
     pub parent: Option<usize>,
     /// The index of the program's loop that it was lowered from.
     pub index: Option<u32>,
-    /// Whether each iteration runs the body of the program's loop.
+    /// True if each iteration runs the body of the program's loop.
     pub visits: bool,
-    /// Whether it is a `while` loop: a co-iteration of sparse levels.
+    /// True if it is a `while` loop: a co-iteration of sparse levels.
     pub walks: bool,
     /// Its header as text.
     pub text: String,
     /// The top-level statement of the kernel that contains it.
     pub statement: usize,
     /// The number of entries.
-    pub entered: Times,
+    pub entered: SymbolicCount,
     /// The number of iterations.
-    pub iterations: Times,
+    pub iterations: SymbolicCount,
 }
 
 /// A basic block: straight-line statements and their work per execution.
@@ -77,7 +77,7 @@ pub struct BasicBlock {
     /// The top-level statement of the kernel that contains them.
     pub statement: usize,
     /// The number of executions.
-    pub times: Times,
+    pub times: SymbolicCount,
     /// The work of one execution.
     pub work: Work,
     /// The number of statements.
@@ -98,7 +98,7 @@ pub struct Bulk {
     /// The operation.
     pub kind: BulkKind,
     /// The number of executions of the statement.
-    pub times: Times,
+    pub times: SymbolicCount,
     /// The index of the counter in the counter buffer.
     pub counter: usize,
 }
@@ -126,7 +126,7 @@ pub struct Counting {
     /// The number of counters.
     pub len: usize,
     /// Loops in preorder.
-    pub loops: Vec<KernelLoop>,
+    pub loops: Vec<CountedLoop>,
     /// The basic blocks.
     pub basic_blocks: Vec<BasicBlock>,
     /// The bulk operations.

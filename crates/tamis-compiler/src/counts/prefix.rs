@@ -9,7 +9,7 @@ use tamis_ir::kernel::{Builder, Elem, Expr, Kernel, Role, Stmt, VarId};
 
 /// The top-level statements of a kernel that form one loop nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Nest {
+pub struct NestRange {
     /// The statement with loops.
     pub first: usize,
     /// The start of the next nest, or the end of the kernel.
@@ -17,7 +17,7 @@ pub struct Nest {
 }
 
 /// The loop nests of a kernel, in order. Statements before the first loop belong to the first nest.
-pub fn nests(kernel: &Kernel) -> Vec<Nest> {
+pub fn nests(kernel: &Kernel) -> Vec<NestRange> {
     let loops = |stmt: &Stmt| {
         let mut found = false;
         stmt.visit(&mut |stmt| found |= matches!(stmt, Stmt::For { .. } | Stmt::While { .. }));
@@ -26,7 +26,7 @@ pub fn nests(kernel: &Kernel) -> Vec<Nest> {
     };
     let starts: Vec<usize> = (0..kernel.body.len()).filter(|k| loops(&kernel.body[*k])).collect();
     let stop = |k: usize| starts.get(k + 1).copied().unwrap_or(kernel.body.len());
-    starts.iter().enumerate().map(|(k, first)| Nest { first: *first, stop: stop(k) }).collect()
+    starts.iter().enumerate().map(|(k, first)| NestRange { first: *first, stop: stop(k) }).collect()
 }
 
 /// A prefix of a kernel. Values that later statements use are stored, so that they are not

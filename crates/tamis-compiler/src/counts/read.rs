@@ -1,6 +1,6 @@
 //! Execution counts of an instrumented kernel, per loop of the kernel and per loop of the program.
 
-use super::{BulkKind, Counting, Times};
+use super::{BulkKind, Counting, SymbolicCount};
 use std::collections::BTreeMap;
 use tamis_ir::kernel::{self, BufferId, Kernel};
 
@@ -22,9 +22,9 @@ pub struct LoopPart {
     pub entered: u64,
     /// The number of iterations.
     pub iterations: u64,
-    /// Whether each iteration runs the body of the program's loop.
+    /// True if each iteration runs the body of the program's loop.
     pub visits: bool,
-    /// Whether it is a `while` loop that co-iterates sparse levels.
+    /// True if it is a `while` loop that co-iterates sparse levels.
     pub walks: bool,
 }
 
@@ -60,13 +60,13 @@ pub struct Counts {
     /// The maximum length requested for each buffer.
     pub lengths: BTreeMap<BufferId, u64>,
     /// Numbers of executed statements and declarations, as the interpreter counts them.
-    pub executed: kernel::Counts,
+    pub executed: kernel::ExecutionCounts,
 }
 
 impl Counting {
     /// Computes the counts from stored counters. `kernel`: the kernel before instrumentation.
     pub fn read(&self, kernel: &Kernel, counters: &[i64]) -> Counts {
-        let count = |times: Times| {
+        let count = |times: SymbolicCount| {
             let base = times.counter.map_or(1, |place| counters.get(place).copied().unwrap_or(0).max(0) as u64);
             base.saturating_mul(times.factor)
         };
@@ -118,7 +118,7 @@ impl Counting {
             *found.cost.entry(basic_block.statement).or_default() += times as f64 * basic_block.work.cost();
         }
         for bulk in &self.bulk {
-            let (times, elements) = (count(bulk.times), count(Times::counted(bulk.counter)));
+            let (times, elements) = (count(bulk.times), count(SymbolicCount::counted(bulk.counter)));
             let mean = if times > 0 { elements as f64 / times as f64 } else { 0.0 };
             let (loads, stores, cost) = match bulk.kind {
                 BulkKind::Fill => (0, elements, elements as f64 * 0.5),
@@ -136,7 +136,8 @@ impl Counting {
             traffic.stores += stores;
             *found.cost.entry(bulk.statement).or_default() += cost;
         }
-        counts.lengths = self.lengths.iter().map(|(buffer, place)| (*buffer, count(Times::counted(*place)))).collect();
+        counts.lengths =
+            self.lengths.iter().map(|(buffer, place)| (*buffer, count(SymbolicCount::counted(*place)))).collect();
         counts
     }
 
@@ -151,7 +152,7 @@ impl Counting {
         found
     }
 
-    /// Whether an enclosing kernel loop was lowered from the same loop of the program.
+    /// True if an enclosing kernel loop was lowered from the same loop of the program.
     fn is_inside_its_own(&self, number: usize) -> bool {
         let index = self.loops[number].index;
         let mut around = self.loops[number].parent;

@@ -27,7 +27,8 @@ fn counted(kernel: &Kernel, counters: BufferId, indices: usize, x: &[f64]) -> Co
     let found: Vec<i64> = after.arrays[counters.index()].values().iter().filter_map(|v| v.as_i64()).collect();
     assert_eq!(found.len(), counting.len);
     let counts = counting.read(kernel, &found);
-    let (before, interpreted): (Memory, kernel::Counts) = run_counted(kernel, memory(kernel, x), 100_000).unwrap();
+    let (before, interpreted): (Memory, kernel::ExecutionCounts) =
+        run_counted(kernel, memory(kernel, x), 100_000).unwrap();
     assert_eq!(counts.executed, interpreted, "{with}");
     assert_eq!(before.arrays[1], after.arrays[1], "{with}");
     counts

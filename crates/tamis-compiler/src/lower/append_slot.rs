@@ -332,7 +332,7 @@ impl Lowerer<'_> {
         let leader = if self.is_chained(tensor, level) { chain_head(&format, level) } else { level };
         let appended = self.row(tensor, leader).is_some_and(|row| row.write.placement() == Placement::Appended);
         let position = match self.shared_sparsity(tensor) {
-            Some(alike) if appended => self.shared_position(alike, level, steps),
+            Some(shared) if appended => self.shared_position(shared, level, steps),
             _ => self.writer(tensor, leader, |row, w| row.write.child(w, parent, coordinate)),
         };
         let position = position.unwrap_or(parent);

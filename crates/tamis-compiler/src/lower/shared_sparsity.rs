@@ -28,7 +28,7 @@ pub struct SharedSparsity {
 }
 
 /// A loop index with the loop's body.
-type Nest<'a> = (IndexId, &'a [Step]);
+type EnclosingLoop<'a> = (IndexId, &'a [Step]);
 
 impl Lowerer<'_> {
     /// The operand whose levels a tensor with this write plan can share, if there is one.
@@ -217,7 +217,7 @@ impl Lowerer<'_> {
 
 /// The loops that fix the levels of a tensor, with their bodies, if nothing else encloses the
 /// writes.
-fn loop_path<'a>(tensor: TensorId, plan: &WritePlan, steps: &'a [Step]) -> Option<Vec<Nest<'a>>> {
+fn loop_path<'a>(tensor: TensorId, plan: &WritePlan, steps: &'a [Step]) -> Option<Vec<EnclosingLoop<'a>>> {
     let writes = |step: &&Step| {
         let mut found = false;
         visit_targets(std::slice::from_ref(*step), &mut |target| found |= target.tensor == tensor);

@@ -144,7 +144,7 @@ impl Lowerer<'_> {
     fn in_storage_order(&mut self, region: Region, stepper: &Stepper) -> Stepper {
         let one = self.b.int(1);
         let (start, stop) = (self.b.sub(one, stepper.stop), self.b.sub(one, stepper.start));
-        Stepper { start, stop, turned: true, until: Some(region.start), ..stepper.clone() }
+        Stepper { start, stop, descending: true, until: Some(region.start), ..stepper.clone() }
     }
 
     fn positions(&mut self, region: Region, id: u32, stepper: &Stepper, steps: Vec<Step>) {
@@ -211,7 +211,7 @@ impl Lowerer<'_> {
         match stepper.until {
             Some(until) => {
                 let coordinate_here = stepper.coordinate(&mut self.b, q);
-                let op = if stepper.turned { Op::Ge } else { Op::Lt };
+                let op = if stepper.descending { Op::Ge } else { Op::Lt };
                 let inside = self.b.call_in(op, DType::I64, &[coordinate_here, until]);
                 self.b.call_in(Op::And, DType::Bool, &[more, inside])
             }

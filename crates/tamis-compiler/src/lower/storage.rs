@@ -261,7 +261,7 @@ impl Lowerer<'_> {
         let (zero, one) = (self.b.int(0), self.b.int(1));
         match self.plans[tensor.index()].as_ref().map(|plan| plan.mode) {
             Some(WriteMode::Append) => match self.shared_sparsity(tensor) {
-                Some(alike) => self.allocate_shared(tensor, alike),
+                Some(shared) => self.allocate_shared(tensor, shared),
                 None => self.assemble_all(tensor),
             },
             Some(WriteMode::Scatter) => self.reset_workspace(tensor),

@@ -10,7 +10,7 @@ use tamis_ir::kernel::{Builder, Expr, ExprId, Kernel, Stmt, VarId};
 
 pub(super) fn run(kernel: Kernel, _: &Options) -> Kernel {
     let names = kernel.vars.iter().map(|v| v.name.clone()).chain(kernel.buffers.iter().map(|b| b.name.clone()));
-    let mut table = Table {
+    let mut table = IdTable {
         new: Builder::new(kernel.name.clone()),
         exprs: FxHashMap::default(),
         vars: Vec::new(),
@@ -36,14 +36,14 @@ pub(super) fn run(kernel: Kernel, _: &Options) -> Kernel {
     compact
 }
 
-struct Table {
+struct IdTable {
     new: Builder,
     exprs: FxHashMap<ExprId, ExprId>,
     vars: Vec<Option<VarId>>,
     names: FxHashSet<String>,
 }
 
-impl Table {
+impl IdTable {
     fn var(&mut self, kernel: &Kernel, old: VarId) -> VarId {
         if let Some(new) = self.vars[old.index()] {
             return new;

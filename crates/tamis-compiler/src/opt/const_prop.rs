@@ -1,12 +1,12 @@
-//! Constant and copy propagation through straight-line code, branches and loops, with folding of
-//! the branches it decides.
+//! Constant propagation and copy propagation through straight-line code, branches and loops, with
+//! folding of the branches it decides.
 //!
 //! A fact says that a variable or an element equals a constant or another variable, since a program
 //! point. It holds while its operands are not assigned. At a join, the facts of both sides hold; a
 //! loop forgets what its body assigns. Decided conditions, empty loops and blocks without a `break`
 //! are simplified away.
 
-use super::effects::{Effects, Times, diverges};
+use super::effects::{Effects, WriteTimes, diverges};
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Op, Value};
@@ -17,7 +17,7 @@ use tamis_ir::{DType, Kind};
 const ELEMENTS: usize = 4;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let (vars, buffers, times) = (kernel.vars.len(), kernel.buffers.len(), Times::new(&kernel));
+    let (vars, buffers, times) = (kernel.vars.len(), kernel.buffers.len(), WriteTimes::new(&kernel));
     let (editor, body) = Editor::new(kernel, options);
     let mut pass = ConstProp {
         editor,
@@ -55,7 +55,7 @@ type SavedElementFacts = (BufferId, u64, Vec<ElementFact>);
 
 struct ConstProp {
     editor: Editor,
-    times: Times,
+    times: WriteTimes,
     known: Vec<Option<VarFact>>,
     elements: Vec<Vec<ElementFact>>,
     /// Undo log: facts that hold again when the block ends whose condition replaced them.

@@ -7,7 +7,7 @@ use tamis_ir::kernel::{Expr, ExprId, Kernel};
 /// Expressions with more operations than this are not rematerialised to save a name.
 const SMALL: usize = 12;
 
-/// Whether an expression may be evaluated speculatively: it reads no memory and is cheap.
+/// True if an expression may be evaluated speculatively: it reads no memory and is cheap.
 pub(super) fn is_free(kernel: &Kernel, id: ExprId) -> bool {
     free(kernel, id, &mut { SMALL })
 }
@@ -26,7 +26,7 @@ fn free(kernel: &Kernel, id: ExprId, budget: &mut usize) -> bool {
     }
 }
 
-/// Whether an expression reads memory.
+/// True if an expression reads memory.
 pub(super) fn has_load(kernel: &Kernel, id: ExprId) -> bool {
     match kernel.expr(id) {
         Expr::Const(_) | Expr::Var(_) => false,
@@ -58,7 +58,7 @@ pub(super) fn operations(kernel: &Kernel, id: ExprId, limit: usize) -> usize {
     }
 }
 
-/// Whether an expression with several uses is worth a name: it reads memory, computes with values,
+/// True if an expression with several uses is worth a name: it reads memory, computes with values,
 /// or has more than a few sums and products of positions. Comparisons and conversions are not.
 pub(super) fn deserves_a_name(kernel: &Kernel, id: ExprId) -> bool {
     match kernel.expr(id) {

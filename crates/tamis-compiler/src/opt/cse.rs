@@ -6,16 +6,16 @@
 //! that do. A value that has a name already is used by that name. Index arithmetic and comparisons
 //! are too cheap for a name.
 
-use super::effects::{Effects, Times};
+use super::effects::{Effects, WriteTimes};
 use super::{Editor, Options, cost, fold, licm};
 use rustc_hash::FxHashMap;
 use tamis_ir::kernel::rewrite::evaluated_first;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let times = Times::new(&kernel);
+    let times = WriteTimes::new(&kernel);
     let (editor, body) = Editor::new(kernel, options);
-    let state = State { times: times.clone(), available: FxHashMap::default(), trail: Vec::new(), next: 0 };
+    let state = AvailableValues { times: times.clone(), available: FxHashMap::default(), trail: Vec::new(), next: 0 };
     let mut counting = CommonSubexpressions {
         editor,
         state,
@@ -29,7 +29,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     if !counting.again {
         return counting.editor.finish(same);
     }
-    let state = State { times, available: FxHashMap::default(), trail: Vec::new(), next: 0 };
+    let state = AvailableValues { times, available: FxHashMap::default(), trail: Vec::new(), next: 0 };
     let mut naming = CommonSubexpressions { named: Some(vec![None; counting.counts.len()]), state, ..counting };
     let body = naming.block(same);
     naming.editor.finish(body)
@@ -49,8 +49,8 @@ enum What {
     Variable(VarId),
 }
 
-struct State {
-    times: Times,
+struct AvailableValues {
+    times: WriteTimes,
     available: FxHashMap<ExprId, AvailableValue>,
     /// Undo log of the available values, for rollback at the end of a block.
     trail: Vec<(ExprId, Option<AvailableValue>)>,
@@ -59,10 +59,10 @@ struct State {
 
 struct CommonSubexpressions {
     editor: Editor,
-    state: State,
+    state: AvailableValues,
     /// The number of recurrences of each value.
     counts: Vec<u32>,
-    /// Whether any value recurs.
+    /// True if any value recurs.
     again: bool,
     /// On the second walk: the names given to recurring values.
     named: Option<Vec<Option<VarId>>>,

@@ -41,7 +41,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
 // Liveness of statements
 
 /// A statement in the liveness analysis.
-struct Node {
+struct LivenessNode {
     parent: Option<usize>,
     exprs: Vec<ExprId>,
     scans: Vec<BufferId>,
@@ -50,7 +50,7 @@ struct Node {
 
 #[derive(Default)]
 struct Liveness {
-    nodes: Vec<Node>,
+    nodes: Vec<LivenessNode>,
     /// Statements that declare or assign each variable.
     definitions: Vec<Vec<usize>>,
     /// Statements that write each buffer.
@@ -60,7 +60,7 @@ struct Liveness {
 }
 
 impl Liveness {
-    /// Whether each statement is live, in preorder.
+    /// The liveness of each statement, in preorder.
     fn of(kernel: &Kernel) -> Vec<bool> {
         let mut search = Liveness {
             definitions: vec![Vec::new(); kernel.vars.len()],
@@ -105,7 +105,7 @@ impl Liveness {
             let number = self.nodes.len();
             let mut exprs = Vec::new();
             stmt.each_expr(|id| exprs.push(id));
-            let node = Node { parent, exprs, scans: stmt.scans().collect(), needed: false };
+            let node = LivenessNode { parent, exprs, scans: stmt.scans().collect(), needed: false };
             if let Some(var) = stmt.declares() {
                 self.definitions[var.index()].push(number);
             }
@@ -380,7 +380,7 @@ impl DeadStores {
     }
 }
 
-/// Whether a statement, nested ones included, uses a variable.
+/// True if a statement, nested ones included, uses a variable.
 fn mentions(kernel: &Kernel, stmt: &Stmt, var: VarId) -> bool {
     let mut found = false;
     stmt.visit(&mut |stmt| {
@@ -397,7 +397,7 @@ mod tests {
     use tamis_ir::algebra::Op;
 
     #[test]
-    fn scratch_that_nobody_reads() {
+    fn unread_scratch() {
         let mut make = Make::new();
         let (zero, n, value) = (make.int(0), make.n, make.float(1.0));
         make.b.emit(Stmt::Grow { buffer: make.w, len: n, fill: None });

@@ -5,7 +5,7 @@
 //! that may have been written, is a new atom afterwards; facts about the old atom stay true of the
 //! old value. A sum `a + c` is the atom `a` plus a constant only if it cannot wrap.
 
-use super::effects::Times;
+use super::effects::WriteTimes;
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
@@ -13,15 +13,15 @@ use tamis_ir::kernel::{Assumption, BufferId, Expr, ExprId, Kernel, VarId};
 
 /// An immutable integer value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Atom(u32);
+struct DifferenceAtom(u32);
 
 /// The atom that is 0.
-const ZERO: Atom = Atom(0);
+const ZERO: DifferenceAtom = DifferenceAtom(0);
 
 /// An atom plus a constant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Term {
-    atom: Atom,
+pub(super) struct OffsetAtom {
+    atom: DifferenceAtom,
     plus: i64,
 }
 
@@ -39,27 +39,27 @@ const FAR: i64 = 1 << 62;
 
 /// A program point for rollback.
 #[derive(Clone, Copy)]
-pub(super) struct Mark(usize, usize);
+pub(super) struct BoundsCheckpoint(usize, usize);
 
-pub(super) struct Bounds {
+pub(super) struct DifferenceBounds {
     assumptions: Vec<Assumption>,
     /// For each atom `a`, the `b` and `c` of `a <= b + c`.
-    edges: Vec<Vec<(Atom, i64)>>,
+    edges: Vec<Vec<(DifferenceAtom, i64)>>,
     /// Undo log: atoms in the order in which they got an edge.
-    added: Vec<Atom>,
+    added: Vec<DifferenceAtom>,
     /// The atom of an expression, and the time of its creation.
-    atoms: FxHashMap<ExprId, (Atom, u64)>,
+    atoms: FxHashMap<ExprId, (DifferenceAtom, u64)>,
     /// Undo log of `atoms`.
-    before: Vec<(ExprId, Option<(Atom, u64)>)>,
+    before: Vec<(ExprId, Option<(DifferenceAtom, u64)>)>,
     /// Definitions of immutable variables.
     declared: FxHashMap<VarId, (ExprId, u64)>,
     /// Loaded elements of increasing buffers: the atom and the index.
-    increasing: Vec<(BufferId, Atom, Term)>,
+    increasing: Vec<(BufferId, DifferenceAtom, OffsetAtom)>,
 }
 
-impl Bounds {
-    pub(super) fn new(kernel: &Kernel) -> Bounds {
-        Bounds {
+impl DifferenceBounds {
+    pub(super) fn new(kernel: &Kernel) -> DifferenceBounds {
+        DifferenceBounds {
             assumptions: kernel.assumptions.clone(),
             edges: vec![Vec::new()],
             added: Vec::new(),
@@ -70,12 +70,12 @@ impl Bounds {
         }
     }
 
-    pub(super) fn enter(&self) -> Mark {
-        Mark(self.added.len(), self.before.len())
+    pub(super) fn enter(&self) -> BoundsCheckpoint {
+        BoundsCheckpoint(self.added.len(), self.before.len())
     }
 
     /// Rolls back to a mark.
-    pub(super) fn leave(&mut self, Mark(added, before): Mark) {
+    pub(super) fn leave(&mut self, BoundsCheckpoint(added, before): BoundsCheckpoint) {
         while self.added.len() > added {
             if let Some(atom) = self.added.pop() {
                 self.edges[atom.0 as usize].pop();
@@ -93,7 +93,7 @@ impl Bounds {
 
     // Recording facts
 
-    fn edge(&mut self, a: Atom, b: Atom, c: i64) {
+    fn edge(&mut self, a: DifferenceAtom, b: DifferenceAtom, c: i64) {
         if a != b && (-FAR..=FAR).contains(&c) {
             self.edges[a.0 as usize].push((b, c));
             self.added.push(a);
@@ -101,26 +101,26 @@ impl Bounds {
     }
 
     /// `a <= b + more`
-    pub(super) fn learn(&mut self, a: Term, b: Term, more: i64) {
+    pub(super) fn learn(&mut self, a: OffsetAtom, b: OffsetAtom, more: i64) {
         if let Some(c) = b.plus.checked_sub(a.plus).and_then(|c| c.checked_add(more)) {
             self.edge(a.atom, b.atom, c);
         }
     }
 
-    pub(super) fn learn_equal(&mut self, a: Term, b: Term) {
+    pub(super) fn learn_equal(&mut self, a: OffsetAtom, b: OffsetAtom) {
         self.learn(a, b, 0);
         self.learn(b, a, 0);
     }
 
     /// Records the definition of an immutable variable.
-    pub(super) fn declare(&mut self, var: VarId, value: ExprId, times: &Times) {
+    pub(super) fn declare(&mut self, var: VarId, value: ExprId, times: &WriteTimes) {
         self.declared.insert(var, (value, times.now));
     }
 
     /// The current value of an `i64` expression as a term.
-    pub(super) fn term(&mut self, kernel: &Kernel, times: &Times, id: ExprId) -> Term {
+    pub(super) fn term(&mut self, kernel: &Kernel, times: &WriteTimes, id: ExprId) -> OffsetAtom {
         match kernel.expr(id) {
-            Expr::Const(Value::I64(value)) => return Term { atom: ZERO, plus: *value },
+            Expr::Const(Value::I64(value)) => return OffsetAtom { atom: ZERO, plus: *value },
             Expr::Call(op @ (Op::Add | Op::Sub), DType::I64, operands) => {
                 if let [base, constant] = operands[..]
                     && let Expr::Const(Value::I64(constant)) = kernel.expr(constant)
@@ -132,17 +132,17 @@ impl Bounds {
                     if let Some(plus) = base.plus.checked_add(constant)
                         && self.cannot_wrap(base, constant)
                     {
-                        return Term { atom: base.atom, plus };
+                        return OffsetAtom { atom: base.atom, plus };
                     }
                 }
             }
             _ => {}
         }
-        Term { atom: self.atom(kernel, times, id), plus: 0 }
+        OffsetAtom { atom: self.atom(kernel, times, id), plus: 0 }
     }
 
-    /// Whether adding a constant cannot wrap around.
-    fn cannot_wrap(&self, term: Term, constant: i64) -> bool {
+    /// True if adding a constant cannot wrap around.
+    fn cannot_wrap(&self, term: OffsetAtom, constant: i64) -> bool {
         if constant < 0 {
             // term >= -FAR is enough
             return self.reaches(ZERO, term.atom, term.plus.saturating_add(FAR));
@@ -155,13 +155,13 @@ impl Bounds {
         self.edges[term.atom.0 as usize].iter().any(|(_, c)| *c <= headroom)
     }
 
-    fn atom(&mut self, kernel: &Kernel, times: &Times, id: ExprId) -> Atom {
+    fn atom(&mut self, kernel: &Kernel, times: &WriteTimes, id: ExprId) -> DifferenceAtom {
         if let Some((atom, at)) = self.atoms.get(&id)
             && times.unchanged(kernel, id, *at)
         {
             return *atom;
         }
-        let atom = Atom(self.edges.len() as u32);
+        let atom = DifferenceAtom(self.edges.len() as u32);
         self.edges.push(Vec::new());
         let before = self.atoms.insert(id, (atom, times.now));
         self.before.push((id, before));
@@ -170,9 +170,9 @@ impl Bounds {
     }
 
     /// Records facts that hold unconditionally for a value.
-    fn describe(&mut self, kernel: &Kernel, times: &Times, id: ExprId, atom: Atom) {
-        let own = Term { atom, plus: 0 };
-        let zero = Term { atom: ZERO, plus: 0 };
+    fn describe(&mut self, kernel: &Kernel, times: &WriteTimes, id: ExprId, atom: DifferenceAtom) {
+        let own = OffsetAtom { atom, plus: 0 };
+        let zero = OffsetAtom { atom: ZERO, plus: 0 };
         match kernel.expr(id) {
             Expr::Load(buffer, index) => {
                 if kernel.buffer(*buffer).elem.is_index() {
@@ -222,8 +222,8 @@ impl Bounds {
     }
 
     /// Orders the elements of an increasing buffer by their indices.
-    fn learn_increasing(&mut self, buffer: BufferId, atom: Atom, index: Term) {
-        let known: Vec<(Atom, Term)> =
+    fn learn_increasing(&mut self, buffer: BufferId, atom: DifferenceAtom, index: OffsetAtom) {
+        let known: Vec<(DifferenceAtom, OffsetAtom)> =
             self.increasing.iter().rev().filter(|(b, ..)| *b == buffer).take(4).map(|(_, a, i)| (*a, *i)).collect();
         for (other, at) in known {
             if at.atom == index.atom {
@@ -236,12 +236,12 @@ impl Bounds {
 
     // Proofs
 
-    /// Whether `a <= b + c` follows.
-    fn reaches(&self, a: Atom, b: Atom, c: i64) -> bool {
+    /// True if `a <= b + c` follows.
+    fn reaches(&self, a: DifferenceAtom, b: DifferenceAtom, c: i64) -> bool {
         self.search(a, b, c, DEEPEST, &mut { BUDGET })
     }
 
-    fn search(&self, a: Atom, b: Atom, c: i64, depth: usize, budget: &mut usize) -> bool {
+    fn search(&self, a: DifferenceAtom, b: DifferenceAtom, c: i64, depth: usize, budget: &mut usize) -> bool {
         if a == b && c >= 0 {
             return true;
         }
@@ -256,12 +256,12 @@ impl Bounds {
             .any(|(next, step)| c.checked_sub(*step).is_some_and(|rest| self.search(*next, b, rest, depth - 1, budget)))
     }
 
-    /// Whether `a + more <= b` for the current values of `i64` expressions.
-    pub(super) fn at_most(&mut self, kernel: &Kernel, times: &Times, a: ExprId, b: ExprId, more: i64) -> bool {
+    /// True if `a + more <= b` for the current values of `i64` expressions.
+    pub(super) fn at_most(&mut self, kernel: &Kernel, times: &WriteTimes, a: ExprId, b: ExprId, more: i64) -> bool {
         self.looks(kernel, times, a, b, more, LOOKS)
     }
 
-    fn looks(&mut self, kernel: &Kernel, times: &Times, a: ExprId, b: ExprId, more: i64, depth: usize) -> bool {
+    fn looks(&mut self, kernel: &Kernel, times: &WriteTimes, a: ExprId, b: ExprId, more: i64, depth: usize) -> bool {
         let (x, y) = (self.term(kernel, times, a), self.term(kernel, times, b));
         let rest = y.plus.checked_sub(x.plus).and_then(|c| c.checked_sub(more));
         if rest.is_some_and(|c| self.reaches(x.atom, y.atom, c)) {
@@ -286,7 +286,7 @@ impl Bounds {
     }
 
     /// The definition of a name, if it is still valid; any other expression is its own.
-    pub(super) fn meaning(&self, kernel: &Kernel, times: &Times, id: ExprId) -> ExprId {
+    pub(super) fn meaning(&self, kernel: &Kernel, times: &WriteTimes, id: ExprId) -> ExprId {
         let Expr::Var(var) = kernel.expr(id) else { return id };
         match self.declared.get(var) {
             Some((value, at)) if times.unchanged(kernel, *value, *at) => *value,
@@ -295,7 +295,7 @@ impl Bounds {
     }
 
     /// The operands of `min` and `max`, looking through names.
-    fn extreme(&self, kernel: &Kernel, times: &Times, id: ExprId) -> Option<(Op, Vec<ExprId>)> {
+    fn extreme(&self, kernel: &Kernel, times: &WriteTimes, id: ExprId) -> Option<(Op, Vec<ExprId>)> {
         match kernel.expr(self.meaning(kernel, times, id)) {
             Expr::Call(op @ (Op::Min | Op::Max), DType::I64, operands)
                 if operands.iter().all(|e| kernel.exprs.dtype(*e) == DType::I64) =>

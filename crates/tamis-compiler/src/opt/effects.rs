@@ -17,7 +17,7 @@ pub(super) struct Effects {
     pub(super) grown: Vec<BufferId>,
     /// Labels of blocks that a `break` exits.
     pub(super) left: Vec<LabelId>,
-    /// Whether the kernel may fail or return.
+    /// True if the kernel may fail or return.
     pub(super) fails: bool,
 }
 
@@ -70,7 +70,7 @@ impl Effects {
         self.fails |= other.fails;
     }
 
-    /// Whether these effects may change the value of an expression or make it undefined.
+    /// True if these effects may change the value of an expression or make it undefined.
     pub(super) fn touch(&self, kernel: &Kernel, id: ExprId) -> bool {
         let mut touched = false;
         kernel.visit_expr(id, &mut |expr| match expr {
@@ -84,16 +84,16 @@ impl Effects {
 
 /// Logical times of assignments to variables and of writes to buffers.
 #[derive(Clone, Debug)]
-pub(super) struct Times {
+pub(super) struct WriteTimes {
     pub(super) now: u64,
     pub(super) assigned: Vec<u64>,
     pub(super) written: Vec<u64>,
 }
 
-impl Times {
+impl WriteTimes {
     /// The initial state, before any write.
-    pub(super) fn new(kernel: &Kernel) -> Times {
-        Times { now: 0, assigned: vec![0; kernel.vars.len()], written: vec![0; kernel.buffers.len()] }
+    pub(super) fn new(kernel: &Kernel) -> WriteTimes {
+        WriteTimes { now: 0, assigned: vec![0; kernel.vars.len()], written: vec![0; kernel.buffers.len()] }
     }
 
     /// Advances the logical clock.
@@ -138,7 +138,7 @@ impl Times {
         effects.written.iter().for_each(|buffer| self.write(*buffer, now));
     }
 
-    /// Whether an expression has kept its value since a time.
+    /// True if an expression has kept its value since a time.
     pub(super) fn unchanged(&self, kernel: &Kernel, id: ExprId, since: u64) -> bool {
         let assigned = |var: &VarId| self.assigned.get(var.index()).copied().unwrap_or(0);
         match kernel.expr(id) {
@@ -156,7 +156,7 @@ impl Times {
     }
 }
 
-/// Whether control never reaches the end of a block.
+/// True if control never reaches the end of a block.
 pub(super) fn diverges(block: &[Stmt]) -> bool {
     match block.last() {
         Some(Stmt::Break(_)) => true,

@@ -1,8 +1,8 @@
 //! If-conversion of conditional appends: the element is stored speculatively, the condition only
 //! advances the count.
 //!
-//! `if c { list[count] = x; count = count + 1 }` becomes `list[count] = x; count = select(c, count +
-//! 1, count)`. In: a kernel whose flags jump threading has removed. The pass fires where the
+//! `if c { list[count] = x; count = count + 1 }` becomes `list[count] = x; count = select(c, count
+//! + 1, count)`. In: a kernel whose flags jump threading has removed. The pass fires where the
 //! buffer has a spare element (`Assumption::SpareCapacity`), and leaves predictable conditions alone. The next
 //! append overwrites an element that is not counted, or finalisation truncates it. A value that
 //! might not fit its type is stored as 0.
@@ -46,7 +46,7 @@ struct IfConvertAppend<'a> {
 }
 
 impl IfConvertAppend<'_> {
-    /// Whether the current loop is innermost: only there does a misprediction dominate.
+    /// `innermost` marks a body without inner loops: only there does a misprediction dominate.
     fn block(&mut self, block: Block, innermost: bool) -> Block {
         let mut out: Block = Vec::with_capacity(block.len());
         for mut stmt in block {
@@ -69,7 +69,7 @@ impl IfConvertAppend<'_> {
         out
     }
 
-    /// Whether a block only appends to buffers (a store at the count, then an increment) and sets
+    /// True if a block only appends to buffers (a store at the count, then an increment) and sets
     /// flags.
     fn appends(&self, cond: ExprId, block: &[Stmt]) -> bool {
         let kernel = self.editor.kernel();
@@ -144,7 +144,7 @@ impl IfConvertAppend<'_> {
 }
 
 impl IfConvertAppend<'_> {
-    /// Whether an integer may exceed the width of a buffer's elements.
+    /// True if an integer may exceed the width of a buffer's elements.
     fn fits(&self, id: ExprId, width: Width) -> bool {
         let kernel = self.editor.kernel();
         match kernel.expr(id) {
@@ -161,7 +161,7 @@ impl IfConvertAppend<'_> {
     }
 }
 
-/// Whether a block contains a loop with a nontrivial body.
+/// True if a block contains a loop with a nontrivial body.
 fn has_long_loop(block: &[Stmt]) -> bool {
     let mut found = false;
     for stmt in block {

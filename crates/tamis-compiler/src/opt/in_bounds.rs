@@ -5,7 +5,7 @@
 //! that many elements; callers assume lengths of inputs and bounds of the coordinates stored in
 //! them.
 
-use super::effects::{Effects, Times};
+use super::effects::{Effects, WriteTimes};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
@@ -44,7 +44,7 @@ const DEEPEST: usize = 6;
 
 /// Elements that are known to exist at the current program point.
 pub(super) struct InBounds {
-    pub(super) times: Times,
+    pub(super) times: WriteTimes,
     assumptions: Vec<Assumption>,
     /// The time of the last access to an element.
     there: FxHashMap<(BufferId, ExprId), u64>,
@@ -66,7 +66,7 @@ enum Declared {
 
 /// A program point for rollback.
 #[derive(Clone, Copy)]
-pub(super) struct Mark(usize, usize);
+pub(super) struct InBoundsCheckpoint(usize, usize);
 
 impl InBounds {
     pub(super) fn new(kernel: &Kernel) -> InBounds {
@@ -75,7 +75,7 @@ impl InBounds {
             _ => None,
         });
         InBounds {
-            times: Times::new(kernel),
+            times: WriteTimes::new(kernel),
             assumptions: kernel.assumptions.clone(),
             there: FxHashMap::default(),
             trail: Vec::new(),
@@ -86,7 +86,7 @@ impl InBounds {
 
     // Queries
 
-    /// Whether an element exists at the current program point.
+    /// True if an element exists at the current program point.
     pub(super) fn has(&self, kernel: &Kernel, buffer: BufferId, index: ExprId) -> bool {
         self.proves(kernel, buffer, index, DEEPEST)
     }
@@ -108,14 +108,14 @@ impl InBounds {
                 && (self.is_short_enough(kernel, buffer, index, depth) || self.is_beside(kernel, buffer, index, depth))
     }
 
-    /// Whether an index is below a known lower bound of the length.
+    /// True if an index is below a known lower bound of the length.
     fn is_short_enough(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
         self.lengths.iter().any(|(other, len, at)| {
             *other == buffer && self.times.unchanged(kernel, *len, *at) && self.is_below(kernel, index, *len, depth - 1)
         })
     }
 
-    /// Whether another buffer of at most the same length has this element.
+    /// True if another buffer of at most the same length has this element.
     fn is_beside(&self, kernel: &Kernel, buffer: BufferId, index: ExprId, depth: usize) -> bool {
         self.assumptions.iter().any(|fact| match fact {
             Assumption::Longer { buffer: longer, other, more } if *longer == buffer => {
@@ -128,7 +128,7 @@ impl InBounds {
         })
     }
 
-    /// Whether `0 <= index < bound`.
+    /// True if `0 <= index < bound`.
     fn is_below(&self, kernel: &Kernel, index: ExprId, bound: ExprId, depth: usize) -> bool {
         if depth == 0 {
             return false;
@@ -186,7 +186,7 @@ impl InBounds {
         }
     }
 
-    /// Whether `low <= x < high`: a counter over that range, or an element between two lower-bound
+    /// True if `low <= x < high`: a counter over that range, or an element between two lower-bound
     /// searches.
     fn is_between(&self, kernel: &Kernel, x: ExprId, low: ExprId, high: ExprId) -> bool {
         let same = |a: ExprId, b: ExprId, at: u64| a == b && self.times.unchanged(kernel, a, at);
@@ -255,12 +255,12 @@ impl InBounds {
     }
 
     /// Enters a block.
-    pub(super) fn enter(&self) -> Mark {
-        Mark(self.trail.len(), self.lengths.len())
+    pub(super) fn enter(&self) -> InBoundsCheckpoint {
+        InBoundsCheckpoint(self.trail.len(), self.lengths.len())
     }
 
     /// Leaves a block and drops its facts, since it may not have run.
-    pub(super) fn leave(&mut self, Mark(trail, lengths): Mark) {
+    pub(super) fn leave(&mut self, InBoundsCheckpoint(trail, lengths): InBoundsCheckpoint) {
         while self.trail.len() > trail {
             if let Some((element, before)) = self.trail.pop() {
                 match before {
@@ -322,7 +322,7 @@ pub(super) fn certain_accesses(kernel: &Kernel, block: &[Stmt], visit: &mut impl
     }
 }
 
-/// Whether a counted loop has at least one iteration.
+/// True if a counted loop has at least one iteration.
 pub(super) fn runs(kernel: &Kernel, start: ExprId, stop: ExprId) -> bool {
     let int = |id| match kernel.expr(id) {
         Expr::Const(value) => Value::as_i64(*value),

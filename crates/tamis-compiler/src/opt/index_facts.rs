@@ -59,7 +59,7 @@ impl IndexFacts {
         (product[1] == size && *stop == size && from_0).then_some(product[0])
     }
 
-    /// Whether `a < b` is certain: `a` is a counter with bound `b`, or an element of a sorted
+    /// True if `a < b` is certain: `a` is a counter with bound `b`, or an element of a sorted
     /// buffer before the position of `b`.
     pub(super) fn is_below(&self, kernel: &Kernel, id: ExprId, limit: ExprId) -> bool {
         // Both have kept their values since the search or the loop entry.
@@ -80,7 +80,7 @@ impl IndexFacts {
     }
 }
 
-/// Whether an expression consists of inputs and immutable variables.
+/// True if an expression consists of inputs and immutable variables.
 fn is_fixed(kernel: &Kernel, id: ExprId) -> bool {
     let mut fixed = true;
     kernel.visit_expr(id, &mut |expr| {

@@ -4,7 +4,7 @@
 //! stays if its value is a load (`let j = A_crd[q]`). Nothing moves into a loop, past a change of
 //! its operands, or to a place that is executed more often.
 
-use super::effects::Times;
+use super::effects::WriteTimes;
 use super::{Editor, Options, cost, effects, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
@@ -13,7 +13,7 @@ use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
 const LARGEST: usize = 10;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let (vars, times) = (kernel.vars.len(), Times::new(&kernel));
+    let (vars, times) = (kernel.vars.len(), WriteTimes::new(&kernel));
     let reads = effects::reads(&kernel, &kernel.body);
     let (editor, body) = Editor::new(kernel, options);
     let mut pass = Inline { editor, reads, pending: FxHashMap::default(), gone: vec![false; vars], times, depth: 0 };
@@ -36,7 +36,7 @@ struct Inline {
     pending: FxHashMap<VarId, Pending>,
     /// Variables whose use was inlined.
     gone: Vec<bool>,
-    times: Times,
+    times: WriteTimes,
     depth: usize,
 }
 

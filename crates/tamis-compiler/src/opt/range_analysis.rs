@@ -3,8 +3,8 @@
 //! Facts come from loop bounds, conditions and assumptions, and are combined as difference bounds
 //! ([`super::difference_bounds`]).
 
-use super::difference_bounds::Bounds;
-use super::effects::{Effects, Times, diverges};
+use super::difference_bounds::DifferenceBounds;
+use super::effects::{Effects, WriteTimes, diverges};
 use super::{Editor, Options, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
@@ -15,7 +15,7 @@ use tamis_ir::kernel::{Assumption, Block, Expr, ExprId, Kernel, Stmt};
 const NESTED: usize = 3;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    let (bounds, times) = (Bounds::new(&kernel), Times::new(&kernel));
+    let (bounds, times) = (DifferenceBounds::new(&kernel), WriteTimes::new(&kernel));
     let (editor, body) = Editor::new(kernel, options);
     let mut pass = Ranges { editor, bounds, times, truths: Vec::new(), memo: FxHashMap::default(), nested: 0 };
     for fact in pass.editor.kernel().assumptions.clone() {
@@ -29,8 +29,8 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
 
 struct Ranges {
     editor: Editor,
-    bounds: Bounds,
-    times: Times,
+    bounds: DifferenceBounds,
+    times: WriteTimes,
     /// Conditions of known truth value, and the times since when they hold.
     truths: Vec<(ExprId, bool, u64)>,
     /// Memoised rewrites, valid until a fact is added or a value changes.
@@ -181,7 +181,7 @@ impl Ranges {
         Some(self.editor.constant(Value::Bool(outcome)))
     }
 
-    /// Whether a disjunction is a tautology, because one of its operands attains the minimum:
+    /// True if a disjunction is a tautology, because one of its operands attains the minimum:
     /// `c == i or d == i` where `i` is `min(c, d)`.
     fn names_the_least(&self, conditions: &[ExprId]) -> bool {
         let (kernel, times) = (self.editor.kernel(), &self.times);

@@ -23,7 +23,7 @@ mod find;
 use super::effects::Effects;
 use super::in_bounds::{InBounds, InBoundsPass};
 use super::{Editor, Options, clone, cost, fold};
-use find::{Row, RowExists};
+use find::{DenseRow, RowExists};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
@@ -55,7 +55,7 @@ struct Tile {
 struct Tiles {
     size: u32,
     count: ExprId,
-    /// Whether every tile is full.
+    /// True if every tile is full.
     whole: bool,
     /// The names of the number of tiles and of the loop over them.
     names: (&'static str, &'static str),
@@ -86,7 +86,7 @@ impl InBoundsPass for Tile {
 
 impl Tile {
     /// Emits the tiled nest.
-    fn tile(&mut self, nest: Stmt, row: &Row, there: RowExists, effects: &Effects, out: &mut Block) {
+    fn tile(&mut self, nest: Stmt, row: &DenseRow, there: RowExists, effects: &Effects, out: &mut Block) {
         let size = self.size(row.buffer);
         let filled = match there {
             RowExists::Filled { at, value } => {
@@ -156,7 +156,7 @@ impl Tile {
     fn remainder_tiles(
         &mut self,
         nest: &Stmt,
-        row: &Row,
+        row: &DenseRow,
         (rest, size): (ExprId, u32),
         filled: Option<ExprId>,
         reset: &Block,
@@ -188,16 +188,23 @@ impl Tile {
     }
 
     /// A copy of the nest with fresh variables, whose row starts at another offset.
-    fn again(&mut self, nest: &Stmt, row: &Row, start: ExprId) -> (Stmt, Row) {
+    fn again(&mut self, nest: &Stmt, row: &DenseRow, start: ExprId) -> (Stmt, DenseRow) {
         let mut again = FxHashMap::default();
         let nest = clone::copy(&mut self.editor, nest, &mut again);
         let [value, index] = [row.value, row.index].map(|id| clone::renamed(&mut self.editor, id, &again));
         let counter = again.get(&row.counter).copied().unwrap_or(row.counter);
-        (nest, Row { counter, start, value, index, ..*row })
+        (nest, DenseRow { counter, start, value, index, ..*row })
     }
 
     /// The loop over tiles: each tile is loaded, updated by the nest, and stored.
-    fn tiles(&mut self, mut nest: Stmt, row: &Row, tiles: Tiles, filled: Option<ExprId>, mut body: Block) -> Block {
+    fn tiles(
+        &mut self,
+        mut nest: Stmt,
+        row: &DenseRow,
+        tiles: Tiles,
+        filled: Option<ExprId>,
+        mut body: Block,
+    ) -> Block {
         let info = self.editor.buffer_of(row.buffer);
         let (name, elem) = (info.name.trim_end_matches("_values").to_string(), info.elem);
         let (name, of) = (format!("{name}_{}", tiles.names.0), tiles.names.1);
@@ -270,7 +277,7 @@ impl Tile {
 
     /// The number of elements of a remainder tile: half of a full one, so that few lanes of short
     /// rows stay idle, or the exact number if it is a constant.
-    fn half(&mut self, rest: &Row, size: u32) -> u32 {
+    fn half(&mut self, rest: &DenseRow, size: u32) -> u32 {
         let length = self.length(rest);
         let known = self.int(length).and_then(|length| u32::try_from(length).ok()).map(u32::next_power_of_two);
         known.unwrap_or(size / 2).clamp(2, size.max(2))
@@ -281,7 +288,7 @@ impl Tile {
     }
 
     /// The number of elements of a row, or a negative number.
-    fn length(&mut self, row: &Row) -> ExprId {
+    fn length(&mut self, row: &DenseRow) -> ExprId {
         fold::call(&mut self.editor, Op::Sub, DType::I64, &[row.stop, row.start])
     }
 
@@ -312,7 +319,7 @@ impl Tile {
     }
 
     /// The index in its row of an element of a tile.
-    fn place(&mut self, row: &Row, offset: ExprId, index: ExprId) -> ExprId {
+    fn place(&mut self, row: &DenseRow, offset: ExprId, index: ExprId) -> ExprId {
         // The index is invariant in the nest, so it does not load from the row and nothing is
         // replaced.
         self.shifted(row.index, row, offset, index, index)
@@ -320,7 +327,7 @@ impl Tile {
 
     /// Substitutes `offset + index` for the counter, and the element of the tile for that of the
     /// row. In a sum, the operands that are invariant along the row are added first.
-    fn shifted(&mut self, id: ExprId, row: &Row, offset: ExprId, index: ExprId, element: ExprId) -> ExprId {
+    fn shifted(&mut self, id: ExprId, row: &DenseRow, offset: ExprId, index: ExprId, element: ExprId) -> ExprId {
         fold::rewrite(&mut self.editor, id, &mut |editor, id| match editor.kernel().expr(id) {
             Expr::Load(buffer, _) if *buffer == row.buffer => Some(element),
             Expr::Var(var) if *var == row.counter => Some(fold::call(editor, Op::Add, DType::I64, &[offset, index])),
@@ -336,7 +343,7 @@ impl Tile {
     }
 }
 
-/// Whether an expression is the counter plus an integer expression without the counter.
+/// True if an expression is the counter plus an integer expression without the counter.
 fn is_counted(kernel: &Kernel, base: ExprId, last: ExprId, counter: VarId) -> bool {
     *kernel.expr(last) == Expr::Var(counter)
         && kernel.exprs.dtype(base) == DType::I64

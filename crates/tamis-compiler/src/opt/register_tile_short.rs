@@ -42,7 +42,7 @@ struct ShortRowTiles {
 
 /// A row that a loop updates.
 #[derive(Clone, Copy, PartialEq)]
-struct Row {
+struct UpdatedRow {
     /// The index of its first element, in loop-invariant terms.
     first: ExprId,
     length: i64,
@@ -51,7 +51,7 @@ struct Row {
 /// The accesses of a loop to a buffer.
 struct BufferUses {
     /// The only row that is accessed; none if there is any other access.
-    row: Option<Row>,
+    row: Option<UpdatedRow>,
     loads: bool,
     stores: bool,
 }
@@ -87,7 +87,7 @@ impl ShortRowTiles {
     // Analysis
 
     /// A row that a loop updates repeatedly, if it accesses nothing else of the buffer.
-    fn find(&mut self, stmt: &Stmt) -> Option<(BufferId, Row)> {
+    fn find(&mut self, stmt: &Stmt) -> Option<(BufferId, UpdatedRow)> {
         let Stmt::For { var, body, .. } = stmt else { return None };
         if !Effects::of(body).left.is_empty() {
             return None;
@@ -97,7 +97,7 @@ impl ShortRowTiles {
         let mut effects = Effects::of(body);
         effects.declared.push(*var);
         let kernel = self.editor.kernel();
-        let mut rows: Vec<(BufferId, Row)> = found
+        let mut rows: Vec<(BufferId, UpdatedRow)> = found
             .into_iter()
             .filter(|(_, found)| found.loads && found.stores)
             .filter_map(|(buffer, found)| Some((buffer, found.row?)))
@@ -168,14 +168,14 @@ impl ShortRowTiles {
     }
 
     /// The row of an index whose elements an enclosing loop iterates over.
-    fn row(&mut self, index: ExprId, names: &FxHashMap<VarId, ExprId>, loops: &[RowLoop]) -> Option<Row> {
+    fn row(&mut self, index: ExprId, names: &FxHashMap<VarId, ExprId>, loops: &[RowLoop]) -> Option<UpdatedRow> {
         let index = self.meaning(index, names);
         let over = self.loop_over_row(index, loops)?;
         if !is_sum(self.editor.kernel(), index, over.counter) {
             return None;
         }
         let first = self.meaning(index, &FxHashMap::from_iter([(over.counter, over.start)]));
-        Some(Row { first, length: over.length })
+        Some(UpdatedRow { first, length: over.length })
     }
 
     /// The innermost enclosing loop whose counter occurs in an index with expanded names.
@@ -202,7 +202,7 @@ impl ShortRowTiles {
     // Transformation
 
     /// Emits the loop with its row in a tile.
-    fn tile_row(&mut self, mut stmt: Stmt, buffer: BufferId, row: Row, out: &mut Block) {
+    fn tile_row(&mut self, mut stmt: Stmt, buffer: BufferId, row: UpdatedRow, out: &mut Block) {
         let info = self.editor.buffer_of(buffer);
         let (name, elem) = (format!("{}_row", info.name.trim_end_matches("_values")), info.elem);
         let tile = self.editor.buffer(name, elem, Role::Tile(row.length as u32));
@@ -256,9 +256,9 @@ impl ShortRowTiles {
         }
     }
 
-    /// Whether all elements of a row exist if the loop has an iteration: each iteration accesses
+    /// True if all elements of a row exist if the loop has an iteration: each iteration accesses
     /// all of them.
-    fn row_exists(&self, stmt: &Stmt, buffer: BufferId, row: Row) -> bool {
+    fn row_exists(&self, stmt: &Stmt, buffer: BufferId, row: UpdatedRow) -> bool {
         let Stmt::For { body, .. } = stmt else { return false };
         let mut covered = false;
         for inner in body {
@@ -274,7 +274,7 @@ impl ShortRowTiles {
 
     /// The condition under which a row exists, and the code otherwise: none, if the loop has no
     /// iterations then.
-    fn guard(&mut self, stmt: &Stmt, buffer: BufferId, row: Row) -> (ExprId, Option<Stmt>) {
+    fn guard(&mut self, stmt: &Stmt, buffer: BufferId, row: UpdatedRow) -> (ExprId, Option<Stmt>) {
         let length = self.reach.length(self.editor.kernel(), buffer);
         match (stmt, length) {
             (Stmt::For { .. }, Some(length)) if !self.row_exists(stmt, buffer, row) => {
@@ -375,7 +375,7 @@ impl ShortRowTiles {
         }
     }
 
-    /// Whether a loop iterates over the row: its counter occurs in an index of the buffer.
+    /// True if a loop iterates over the row: its counter occurs in an index of the buffer.
     fn is_row(&self, body: &Block, buffer: BufferId, counter: VarId) -> bool {
         let kernel = self.editor.kernel();
         let mut names: Vec<VarId> = vec![counter];
@@ -408,7 +408,7 @@ impl ShortRowTiles {
     }
 }
 
-/// Whether a statement only adds to a variable and does not access the tile.
+/// True if a statement only adds to a variable and does not access the tile.
 fn is_only_added_to(kernel: &Kernel, stmt: &Stmt, var: VarId, tile: BufferId) -> bool {
     let mut fine = true;
     stmt.visit(&mut |stmt| {
@@ -467,7 +467,7 @@ fn statements(stmt: &Stmt) -> usize {
     count
 }
 
-/// Whether an index is the counter plus an expression without it.
+/// True if an index is the counter plus an expression without it.
 fn is_sum(kernel: &Kernel, id: ExprId, counter: VarId) -> bool {
     match kernel.expr(id) {
         Expr::Var(var) => *var == counter,
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_may_not_be_there_are_asked_for() {
+    fn elements_that_may_not_exist_are_guarded() {
         let mut make = Make::new();
         let (first, length) = (make.n, make.m);
         rows(&mut make, first, true);

@@ -25,10 +25,10 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
 
 /// The accesses of a code fragment to a buffer.
 #[derive(Default)]
-struct Access {
+struct BufferAccesses {
     /// Indices of loads and stores.
     indices: Vec<Indexed>,
-    /// Whether there is any other access.
+    /// True if there is any other access.
     otherwise: bool,
 }
 
@@ -110,7 +110,7 @@ impl ScalarPromotion {
     /// if one must be tested first.
     fn promote(&mut self, stmt: Stmt) -> (Stmt, Vec<Promoted>, Option<ExprId>) {
         let kernel = self.editor.kernel();
-        let mut accesses: FxHashMap<BufferId, Access> = FxHashMap::default();
+        let mut accesses: FxHashMap<BufferId, BufferAccesses> = FxHashMap::default();
         let mut labels: Vec<LabelId> = Vec::new();
         stmt.visit(&mut |stmt| {
             note(kernel, stmt, &mut accesses);
@@ -118,7 +118,7 @@ impl ScalarPromotion {
                 labels.push(*label);
             }
         });
-        let alone = |access: &Access, one: &Indexed| {
+        let alone = |access: &BufferAccesses, one: &Indexed| {
             let other =
                 |other: &Indexed| self.known.is_below(kernel, self.known.meaning(kernel, other.index), one.index);
             !access.otherwise && access.indices.iter().all(|index| index.index == one.index || other(index))
@@ -239,7 +239,7 @@ fn is_loop(stmt: &Stmt) -> bool {
 }
 
 /// Adds the accesses of a statement, without nested blocks.
-fn note(kernel: &Kernel, stmt: &Stmt, accesses: &mut FxHashMap<BufferId, Access>) {
+fn note(kernel: &Kernel, stmt: &Stmt, accesses: &mut FxHashMap<BufferId, BufferAccesses>) {
     let mut add = |buffer: BufferId, index: Option<ExprId>, store: bool| {
         if kernel.buffer(buffer).role == Role::Input {
             return;

@@ -67,7 +67,7 @@ impl Sink {
         sunk
     }
 
-    /// Whether a block assigns a variable once and does not read it.
+    /// True if a block assigns a variable once and does not read it.
     fn is_alone(&self, var: VarId, body: &Block) -> bool {
         let kernel = self.editor.kernel();
         let (mut assigned, mut read) = (0, false);

@@ -173,14 +173,14 @@ impl SinkInit {
         plain
     }
 
-    /// Whether a statement, nested ones included, accesses a buffer.
+    /// True if a statement, nested ones included, accesses a buffer.
     fn uses(&self, stmt: &Stmt, buffer: BufferId) -> bool {
         let mut found = Vec::new();
         !self.indices(std::slice::from_ref(stmt), buffer, &mut found) || !found.is_empty()
     }
 }
 
-/// Whether control always reaches the end of a block.
+/// True if control always reaches the end of a block.
 fn stays(block: &Block) -> bool {
     let mut inside = Vec::new();
     for stmt in block {

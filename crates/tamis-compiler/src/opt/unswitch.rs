@@ -50,7 +50,7 @@ fn without_redundant_guards(kernel: &Kernel, block: Block) -> Block {
     out
 }
 
-/// Whether a condition only tests that the guarded block, a single loop, has an iteration.
+/// True if a condition only tests that the guarded block, a single loop, has an iteration.
 fn is_trip_guard(kernel: &Kernel, cond: ExprId, then: &Block) -> bool {
     match (kernel.expr(cond), &then[..]) {
         (Expr::Call(Op::Lt, _, bounds), [Stmt::For { start, stop, .. }]) => bounds[..] == [*start, *stop],

@@ -26,7 +26,7 @@ struct Legality<'a> {
 
 /// The stride of a value along a loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum LoopStride {
     /// Loop-invariant.
     None,
     /// Unit stride.
@@ -50,7 +50,7 @@ impl Legality<'_> {
         }
     }
 
-    /// Whether the iterations of a loop are independent and, unless the schedule requests vectors
+    /// True if the iterations of a loop are independent and, unless the schedule requests vectors
     /// (`wanted`), vectorization is likely to be profitable. `gather`: accepts a sum of gathered
     /// elements.
     fn is_independent(&self, counter: VarId, body: &Block, wanted: bool, gather: bool) -> bool {
@@ -71,7 +71,7 @@ impl Legality<'_> {
         if self.kernel.var(counter).mutable {
             return false;
         }
-        accesses.steps.insert(counter, Step::One);
+        accesses.steps.insert(counter, LoopStride::One);
         if !body.iter().all(|stmt| accesses.allows(stmt)) {
             return false;
         }
@@ -88,7 +88,7 @@ impl Legality<'_> {
             && stores.iter().all(|(buffer, index)| own(*buffer, *index))
     }
 
-    /// Whether an assignment is a reduction by an operator that may be reassociated.
+    /// True if an assignment is a reduction by an operator that may be reassociated.
     fn is_reduction(&self, var: VarId, value: ExprId, body: &Effects) -> bool {
         let Expr::Call(op, dtype, operands) = self.kernel.expr(value) else { return false };
         let [first, second] = operands[..] else { return false };
@@ -113,21 +113,21 @@ impl Legality<'_> {
 struct LoopAccesses<'a> {
     hints: &'a Legality<'a>,
     effects: Effects,
-    steps: FxHashMap<VarId, Step>,
-    known: FxHashMap<ExprId, Step>,
+    steps: FxHashMap<VarId, LoopStride>,
+    known: FxHashMap<ExprId, LoopStride>,
     loads: Vec<(BufferId, ExprId)>,
     stores: Vec<(BufferId, ExprId)>,
-    /// Whether there are contiguous loads or stores.
+    /// True if there are contiguous loads or stores.
     neighbours: bool,
-    /// Whether the loop computes anything; a pure copy is memory-bound with or without vectors.
+    /// True if the loop computes anything; a pure copy is memory-bound with or without vectors.
     computes: bool,
-    /// Whether the schedule requests vectors, profitable or not.
+    /// True if the schedule requests vectors, profitable or not.
     wanted: bool,
-    /// Whether gathered loads are allowed.
+    /// True if gathered loads are allowed.
     gather: bool,
     /// The number of gathered loads.
     gathered: usize,
-    /// Whether there is a floating-point sum.
+    /// True if there is a floating-point sum.
     sums: bool,
 }
 
@@ -145,7 +145,7 @@ impl LoopAccesses<'_> {
                 self.hints.is_reduction(*var, *value, &self.effects) && self.reads_no_sum(*value, Some(*var))
             }
             Stmt::Store { buffer, index, value } => {
-                let neighbours = self.step(*index) == Step::One;
+                let neighbours = self.step(*index) == LoopStride::One;
                 self.neighbours |= neighbours;
                 self.stores.push((*buffer, *index));
                 let kernel = self.hints.kernel;
@@ -177,40 +177,44 @@ impl LoopAccesses<'_> {
         });
         for (buffer, index) in loads {
             let step = self.step(index);
-            self.neighbours |= step == Step::One;
+            self.neighbours |= step == LoopStride::One;
             // Gathers load lane by lane: vectors gain little and compile slowly, unless the
             // elements are indexed by a coordinate buffer and summed.
             let listed = || matches!(kernel.expr(index), Expr::Load(..) | Expr::Var(_));
-            fits &= step != Step::Any || self.wanted || (self.gather && listed());
-            self.gathered += usize::from(step == Step::Any);
+            fits &= step != LoopStride::Any || self.wanted || (self.gather && listed());
+            self.gathered += usize::from(step == LoopStride::Any);
             self.loads.push((buffer, index));
         }
         fits
     }
 
-    fn step(&mut self, id: ExprId) -> Step {
+    fn step(&mut self, id: ExprId) -> LoopStride {
         if let Some(step) = self.known.get(&id) {
             return *step;
         }
         let kernel = self.hints.kernel;
         let step = match kernel.expr(id) {
-            Expr::Const(_) => Step::None,
+            Expr::Const(_) => LoopStride::None,
             Expr::Var(var) => match self.steps.get(var) {
                 Some(step) => *step,
-                None if self.effects.assigned.contains(var) => Step::Any,
-                None => Step::None,
+                None if self.effects.assigned.contains(var) => LoopStride::Any,
+                None => LoopStride::None,
             },
             Expr::Load(buffer, index) => {
-                let fixed = self.step(*index) == Step::None && !self.effects.written.contains(buffer);
-                if fixed { Step::None } else { Step::Any }
+                let fixed = self.step(*index) == LoopStride::None && !self.effects.written.contains(buffer);
+                if fixed { LoopStride::None } else { LoopStride::Any }
             }
             Expr::Call(op, dtype, operands) => {
-                let steps: Vec<Step> = operands.iter().map(|e| self.step(*e)).collect();
+                let steps: Vec<LoopStride> = operands.iter().map(|e| self.step(*e)).collect();
                 match (op, &steps[..]) {
-                    _ if steps.iter().all(|step| *step == Step::None) => Step::None,
-                    (Op::Add, [Step::One, Step::None] | [Step::None, Step::One]) if *dtype == DType::I64 => Step::One,
-                    (Op::Sub, [Step::One, Step::None]) if *dtype == DType::I64 => Step::One,
-                    _ => Step::Any,
+                    _ if steps.iter().all(|step| *step == LoopStride::None) => LoopStride::None,
+                    (Op::Add, [LoopStride::One, LoopStride::None] | [LoopStride::None, LoopStride::One])
+                        if *dtype == DType::I64 =>
+                    {
+                        LoopStride::One
+                    }
+                    (Op::Sub, [LoopStride::One, LoopStride::None]) if *dtype == DType::I64 => LoopStride::One,
+                    _ => LoopStride::Any,
                 }
             }
         };
@@ -226,7 +230,7 @@ mod tests {
     use super::*;
     use tamis_ir::Value;
 
-    /// Whether the loop over `i` gets a hint.
+    /// True if the loop over `i` gets a hint.
     fn hinted(strict: bool, body: impl FnOnce(&mut Make, ExprId)) -> bool {
         let mut make = Make::new();
         let (zero, n) = (make.int(0), make.n);

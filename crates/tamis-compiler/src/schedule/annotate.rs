@@ -2,19 +2,19 @@
 //! where they are legal.
 
 use super::Races;
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use super::legal;
 use tamis_ir::Format;
 use tamis_ir::diag::{Code, Result};
 use tamis_ir::program::{Attributes, IndexId, StmtKind, Storage, visit_block};
 
-pub(super) fn unroll(work: &mut Work, index: &str, factor: i64) -> Result<()> {
+pub(super) fn unroll(work: &mut ProgramEdit, index: &str, factor: i64) -> Result<()> {
     let index = work.find(index, 0)?;
     let factor = work.factor(factor, "the unroll factor", 1)?;
     attribute(work, index, "unroll", Some(factor))
 }
 
-pub(super) fn vectorize(work: &mut Work, index: &str, lanes: Option<i64>) -> Result<()> {
+pub(super) fn vectorize(work: &mut ProgramEdit, index: &str, lanes: Option<i64>) -> Result<()> {
     let index = work.find(index, 0)?;
     let lanes = lanes.map(|lanes| work.factor(lanes, "the vector length", 1)).transpose()?;
     let nest = work.loop_of(index)?.clone();
@@ -35,7 +35,7 @@ pub(super) fn vectorize(work: &mut Work, index: &str, lanes: Option<i64>) -> Res
     attribute(work, index, "vectorize", lanes)
 }
 
-pub(super) fn parallelize(work: &mut Work, index: &str, races: Races) -> Result<()> {
+pub(super) fn parallelize(work: &mut ProgramEdit, index: &str, races: Races) -> Result<()> {
     let index = work.find(index, 0)?;
     let nest = work.loop_of(index)?.clone();
     let formats: Vec<Option<Format>> = work
@@ -53,13 +53,13 @@ pub(super) fn parallelize(work: &mut Work, index: &str, races: Races) -> Result<
     attribute(work, index, "parallel", None)
 }
 
-fn refused(work: &Work, conflict: &legal::Conflict) -> tamis_ir::Diagnostic {
+fn refused(work: &ProgramEdit, conflict: &legal::Conflict) -> tamis_ir::Diagnostic {
     let message = "the iterations of this loop depend on each other";
     let d = work.fault(Code::E1206, message, Some(0), "cannot run in parallel");
     d.note(format!("{} {}", work.place(&conflict.stmt), conflict.why)).help(conflict.help.clone())
 }
 
-fn attribute(work: &mut Work, index: IndexId, word: &str, number: Option<i64>) -> Result<()> {
+fn attribute(work: &mut ProgramEdit, index: IndexId, word: &str, number: Option<i64>) -> Result<()> {
     let mut added = Attributes::default();
     let number = number.and_then(|number| u64::try_from(number).ok());
     let arg = usize::from(number.is_some());

@@ -2,7 +2,7 @@
 //! dimensions, the loops over these dimensions are split into a loop over blocks and a loop inside
 //! a block.
 
-use super::edit::{Work, index_of};
+use super::edit::{ProgramEdit, index_of};
 use super::extents::accesses;
 use super::idle::busy_without;
 use super::reorder::reorder;
@@ -110,9 +110,9 @@ fn nests(program: &Program, wanted: &[(IndexId, u64)]) -> Vec<Vec<IndexId>> {
     found
 }
 
-/// Whether splitting a loop is free: its body does nothing outside stored blocks, or it visits
+/// True if splitting a loop is free: its body does nothing outside stored blocks, or it visits
 /// every coordinate anyway. Otherwise the split loop would visit every possible block.
-fn leads(work: &Work, index: IndexId, by: u64, formats: &[&Format]) -> bool {
+fn leads(work: &ProgramEdit, index: IndexId, by: u64, formats: &[&Format]) -> bool {
     // The number of blocks is a quotient rounded up.
     let size = work.checked.extents.shapes.iter().flatten().copied().max().unwrap_or(0);
     if is_huge(size) {
@@ -155,7 +155,7 @@ fn cut(
     // This command is implicit, so its refusal is not reported.
     let command = Command::Reorder { loops: Vec::new() };
     let step = LocatedCommand { command, span: None, args: Vec::new() };
-    let mut work = Work::new(program.clone(), original, checked, &[], Policy::default(), &step, None);
+    let mut work = ProgramEdit::new(program.clone(), original, checked, &[], Policy::default(), &step, None);
     let (mut order, mut inside) = (Vec::new(), Vec::new());
     for index in nest {
         let by = wanted.iter().find(|(other, _)| other == index).map(|(_, by)| *by);

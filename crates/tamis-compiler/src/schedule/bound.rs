@@ -2,13 +2,19 @@
 //! runs.
 
 use super::BoundKind;
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use tamis_ir::algebra::{Op, eval};
 use tamis_ir::diag::{Code, Result};
 use tamis_ir::program::{Bound, Expr, ExprId, Extent, IndexId, LoopExtent, StmtKind};
 use tamis_ir::{DType, Value};
 
-pub(super) fn run(work: &mut Work, index: &str, renamed: Option<&str>, length: i64, kind: BoundKind) -> Result<()> {
+pub(super) fn run(
+    work: &mut ProgramEdit,
+    index: &str,
+    renamed: Option<&str>,
+    length: i64,
+    kind: BoundKind,
+) -> Result<()> {
     let index = work.find(index, 0)?;
     let at = 1 + usize::from(renamed.is_some());
     let Ok(number) = u64::try_from(length) else {
@@ -49,7 +55,7 @@ pub(super) fn run(work: &mut Work, index: &str, renamed: Option<&str>, length: i
 
 /// The trip count of a loop for the given tensors, if it does not depend on other loops or on
 /// elements.
-fn length_of(work: &mut Work, index: IndexId) -> Option<i64> {
+fn length_of(work: &mut ProgramEdit, index: IndexId) -> Option<i64> {
     match &work.loop_of(index).ok()?.kind {
         StmtKind::For { extent: Extent::Range(start, stop), .. } => {
             Some(constant(work, *stop)?.checked_sub(constant(work, *start)?)?.max(0))
@@ -63,7 +69,7 @@ fn length_of(work: &mut Work, index: IndexId) -> Option<i64> {
     }
 }
 
-fn constant(work: &Work, id: ExprId) -> Option<i64> {
+fn constant(work: &ProgramEdit, id: ExprId) -> Option<i64> {
     match work.program.expr(id) {
         Expr::Literal(value) => value.as_i64(),
         Expr::Size(tensor, dim) => {

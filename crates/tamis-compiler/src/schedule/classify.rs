@@ -22,7 +22,7 @@ pub struct Production {
 }
 
 impl Production {
-    /// Whether elements are produced in storage order, each complete before the next one.
+    /// True if elements are produced in storage order, each complete before the next one.
     pub fn appends(&self) -> bool {
         self.order == 0
     }

@@ -1,7 +1,7 @@
 //! The command `convert(A, format)`: copies an operand into another format or order first and
 //! redirects its reads.
 
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use super::precompute::literal;
 use rustc_hash::FxHashMap;
 use tamis_ir::diag::{Code, Result, did_you_mean};
@@ -15,7 +15,7 @@ use tamis_ir::{FormatSpec, Value};
 /// Index names of the copy loops.
 const NAMES: [&str; 6] = ["i", "j", "k", "l", "m", "n"];
 
-pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
+pub(super) fn run(work: &mut ProgramEdit, name: &str, format: &str) -> Result<()> {
     let program = &work.program;
     let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
     let Some(at) = names.iter().position(|other| *other == name) else {
@@ -90,7 +90,7 @@ pub(super) fn run(work: &mut Work, name: &str, format: &str) -> Result<()> {
 }
 
 /// Redirects all reads of one tensor to another one.
-fn redirect(work: &mut Work, old: TensorId, new: TensorId) {
+fn redirect(work: &mut ProgramEdit, old: TensorId, new: TensorId) {
     let mut known = FxHashMap::default();
     let mut body = std::mem::take(&mut work.program.body);
     // Subscripts may contain reads of the same tensor, so the innermost reads are replaced first.
@@ -106,14 +106,14 @@ fn redirect(work: &mut Work, old: TensorId, new: TensorId) {
 }
 
 fn redirect_in(
-    work: &mut Work,
+    work: &mut ProgramEdit,
     stmt: &mut Stmt,
     old: TensorId,
     new: TensorId,
     known: &mut FxHashMap<tamis_ir::program::ExprId, tamis_ir::program::ExprId>,
 ) {
     let id = stmt.id;
-    let mut change = |work: &mut Work, expr: &mut tamis_ir::program::ExprId| {
+    let mut change = |work: &mut ProgramEdit, expr: &mut tamis_ir::program::ExprId| {
         let by = |_: tamis_ir::program::ExprId, expr: &Expr| match expr {
             Expr::Read(access) if access.tensor == old => {
                 Some(Expr::Read(Access { tensor: new, subscripts: access.subscripts.clone() }))

@@ -183,7 +183,7 @@ impl<'p> Copier<'p> {
         found
     }
 
-    /// Whether a nest computes each element once, from old values of that element alone. Under a
+    /// True if a nest computes each element once, from old values of that element alone. Under a
     /// condition, an element that is not computed keeps its value.
     fn is_elementwise(&self, nest: &Stmt) -> bool {
         let (mut loops, mut conditional) = (Vec::new(), false);

@@ -17,7 +17,7 @@ use tamis_ir::text::parser::is_name;
 use tamis_ir::{Diagnostics, Format, Value};
 
 /// A program under transformation by a scheduling command.
-pub(super) struct Work<'a> {
+pub(super) struct ProgramEdit<'a> {
     pub(super) program: Program,
     /// The program before any command; its tensor ids are still valid.
     original: &'a Program,
@@ -32,7 +32,7 @@ pub(super) struct Work<'a> {
     next_stmt: u32,
 }
 
-impl<'a> Work<'a> {
+impl<'a> ProgramEdit<'a> {
     pub(super) fn new(
         program: Program,
         original: &'a Program,
@@ -41,10 +41,10 @@ impl<'a> Work<'a> {
         policy: Policy,
         step: &'a LocatedCommand,
         source: Option<&'a Arc<Source>>,
-    ) -> Work<'a> {
+    ) -> ProgramEdit<'a> {
         let mut next_stmt = 0;
         program.visit(&mut |stmt| next_stmt = next_stmt.max(stmt.id.0.saturating_add(1)));
-        Work { program, original, checked, formats, policy, step, source, next_stmt }
+        ProgramEdit { program, original, checked, formats, policy, step, source, next_stmt }
     }
 
     /// The transformed program, verified.
@@ -185,7 +185,7 @@ impl<'a> Work<'a> {
     pub(super) fn edit<R>(
         &mut self,
         is_it: &dyn Fn(&Stmt) -> bool,
-        change: impl FnOnce(&mut Work<'a>, &mut Block, usize) -> R,
+        change: impl FnOnce(&mut ProgramEdit<'a>, &mut Block, usize) -> R,
     ) -> Option<R> {
         let mut body = std::mem::take(&mut self.program.body);
         let changed = holder(&mut body, is_it).map(|(block, at)| change(self, block, at));
@@ -197,7 +197,7 @@ impl<'a> Work<'a> {
     pub(super) fn edit_loop<R>(
         &mut self,
         index: IndexId,
-        change: impl FnOnce(&mut Work<'a>, &mut Block, usize) -> R,
+        change: impl FnOnce(&mut ProgramEdit<'a>, &mut Block, usize) -> R,
     ) -> Option<R> {
         self.edit(&|stmt| index_of(stmt) == Some(index), change)
     }
@@ -352,7 +352,7 @@ impl<'a> Work<'a> {
         known: &mut FxHashMap<ExprId, ExprId>,
     ) {
         let old = stmt.clone();
-        let mut change = |work: &mut Work<'a>, id: &mut ExprId| {
+        let mut change = |work: &mut ProgramEdit<'a>, id: &mut ExprId| {
             let new = work.replaced(*id, by, known);
             work.keep_span(old.id, *id, new);
             *id = new;
@@ -415,7 +415,7 @@ impl<'a> Work<'a> {
         new
     }
 
-    /// Whether two dimensions have equal sizes in every call of the program.
+    /// True if two dimensions have equal sizes in every call of the program.
     pub(super) fn same_size(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
         a == b || Classes::of(self.original).same(a, b)
     }

@@ -1,7 +1,7 @@
 //! Symbolic loop extents: sizes of dimensions. A split or fused loop no longer defines the sizes of
 //! the tensors that its index subscripts, so their declarations state them instead.
 
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::Value;
 use tamis_ir::diag::{Code, Diagnostic, Result};
@@ -85,7 +85,7 @@ impl Classes {
             .and_then(|root| self.sizes.get(&root).copied())
     }
 
-    /// Whether two dimensions are in the same class.
+    /// True if two dimensions are in the same class.
     pub(super) fn same(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
         let node = |(tensor, dim): (TensorId, usize)| {
             let next = self.offsets.get(tensor.index() + 1).copied().unwrap_or(self.parent.len());
@@ -211,7 +211,7 @@ pub(super) fn reads(program: &Program, lets: &FxHashMap<VarId, ExprId>, id: Expr
     found
 }
 
-impl Work<'_> {
+impl ProgramEdit<'_> {
     pub(super) fn size_expr(&mut self, size: Size) -> ExprId {
         match size {
             Size::Of(tensor, dim) => self.intern(Expr::Size(tensor, dim)),

@@ -1,6 +1,6 @@
 //! The command `fuse(i, j, f)`: collapses two nested loops into one loop over all pairs.
 
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use super::extents::{indices, lets};
 use super::legal::{Chain, Link};
 use super::reorder::obstacle;
@@ -10,7 +10,7 @@ use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Result};
 use tamis_ir::program::{Attributes, EntryPart, Expr, ExprId, Extent, Program, Stmt, StmtKind};
 
-pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Result<()> {
+pub(super) fn run(work: &mut ProgramEdit, outer: &str, inner: &str, fused: &str) -> Result<()> {
     let nest = work.find_nest(&[outer.to_string(), inner.to_string()])?;
     let [i, j] = nest[..] else { return Ok(()) };
     let (outer, inner) = (work.program.indices[i.index()].clone(), work.program.indices[j.index()].clone());
@@ -83,13 +83,13 @@ pub(super) fn run(work: &mut Work, outer: &str, inner: &str, fused: &str) -> Res
     work.pin(&before, &[index], 0)
 }
 
-fn mentions(work: &Work, id: ExprId, names: &[Expr]) -> bool {
+fn mentions(work: &ProgramEdit, id: ExprId, names: &[Expr]) -> bool {
     let expr = work.program.expr(id);
     names.contains(expr) || expr.operands().iter().any(|operand| mentions(work, *operand, names))
 }
 
 /// The length of a range, clamped at 0, so that the product of two lengths is correct.
-fn length(work: &mut Work, start: ExprId, stop: ExprId) -> ExprId {
+fn length(work: &mut ProgramEdit, start: ExprId, stop: ExprId) -> ExprId {
     let length = work.binary(Op::Sub, stop, start);
     if is_count(&work.program, length) {
         return length;
@@ -98,7 +98,7 @@ fn length(work: &mut Work, start: ExprId, stop: ExprId) -> ExprId {
     work.intern(Expr::Call(Op::Max, vec![length, zero]))
 }
 
-/// Whether an expression is a size, or a product of sizes, and therefore non-negative.
+/// True if an expression is a size, or a product of sizes, and therefore non-negative.
 fn is_count(program: &Program, id: ExprId) -> bool {
     match program.expr(id) {
         Expr::Size(..) => true,

@@ -1,6 +1,6 @@
 //! Idle analysis: whether a loop body has no effect at coordinates that a tensor does not store.
 
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use super::legal::writes_each_once;
 use super::pos::same;
 use crate::lower::Policy;
@@ -13,14 +13,18 @@ use tamis_ir::program::{
 
 /// The first statement of a loop that has an effect where an access to a parameter is the fill, and
 /// that fill.
-pub(super) fn busy(work: &Work, index: IndexId, access: &Access, format: &Format) -> Option<(Stmt, Value)> {
+pub(super) fn busy(work: &ProgramEdit, index: IndexId, access: &Access, format: &Format) -> Option<(Stmt, Value)> {
     let (stmt, fills) = busy_without(work, index, &[(access, format)])?;
     Some((stmt, fills.first().copied().unwrap_or(Value::I64(0))))
 }
 
 /// The first statement of a loop that has an effect where all of these accesses are their fills,
 /// and the fills.
-pub(super) fn busy_without(work: &Work, index: IndexId, accesses: &[(&Access, &Format)]) -> Option<(Stmt, Vec<Value>)> {
+pub(super) fn busy_without(
+    work: &ProgramEdit,
+    index: IndexId,
+    accesses: &[(&Access, &Format)],
+) -> Option<(Stmt, Vec<Value>)> {
     let stmt = work.loop_of(index).ok()?;
     let StmtKind::For { body, .. } = &stmt.kind else { return None };
     let program = &work.program;

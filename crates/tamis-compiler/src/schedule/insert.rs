@@ -47,7 +47,7 @@ pub struct Inserted {
 pub struct Scattered {
     /// The tensor.
     pub tensor: TensorId,
-    /// Whether duplicates of an element can be merged later.
+    /// True if duplicates of an element can be merged later.
     pub merges: bool,
 }
 
@@ -209,7 +209,7 @@ impl Inserter<'_> {
         self.replace(block, writers[0], *writers.last()?, &loops)
     }
 
-    /// Whether all assignments to the tensor in a block subscript a dimension by an index.
+    /// True if all assignments to the tensor in a block subscript a dimension by an index.
     fn is_subscript(&self, block: &Block, index: IndexId, dim: usize) -> bool {
         let mut all = true;
         for stmt in block {

@@ -1,12 +1,12 @@
 //! The command `insert_workspace(policy[, capacity][, pipelined])`: inserts a sparse workspace of
 //! this policy for every scattered result.
 
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use super::insert::{WorkspaceRequest, as_written, insert, scattered_by_loops};
 use tamis_ir::diag::{Code, Result};
 use tamis_ir::format::Ism;
 
-pub(super) fn run(work: &mut Work, policy: &str, capacity: Option<i64>, pipelined: bool) -> Result<()> {
+pub(super) fn run(work: &mut ProgramEdit, policy: &str, capacity: Option<i64>, pipelined: bool) -> Result<()> {
     let capacity = match capacity.map(|n| (n, u64::try_from(n).ok().filter(|n| *n > 0))) {
         None => None,
         Some((_, Some(n))) => Some(n),

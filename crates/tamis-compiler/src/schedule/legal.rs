@@ -1,12 +1,13 @@
 //! Legality of loop transformations: decides whether loops may be reordered or run in parallel.
-//! - A nest can be reordered if only bindings and conditions stand between its loops ([`Chain`]); those stay
-//!   inside all loops that enclosed them.
+//! - A nest can be reordered if only bindings and conditions stand between its loops ([`Chain`]);
+//!   those stay inside all loops that enclosed them.
 //! - A loop stays inside the loops that its bounds depend on.
-//! - Writes to a tensor may be reordered if iterations that write the same element keep their order: loops whose
-//!   indices the subscripts determine may move, the others keep their relative order; or if all
-//!   writes are updates by one associative and commutative operator.
+//! - Writes to a tensor may be reordered if iterations that write the same element keep their
+//!   order: loops whose indices the subscripts determine may move, the others keep their relative
+//!   order; or if all writes are updates by one associative and commutative operator.
 //! - A written scalar must not be read in the same nest, unless it is declared inside.
-//! - Iterations may run in parallel if each writes elements of its own, or updates by one such operator.
+//! - Iterations may run in parallel if each writes elements of its own, or updates by one such
+//!   operator.
 
 use super::edit::{index_of, path_to};
 use super::extents::{indices, lets};
@@ -110,7 +111,7 @@ fn next(block: Block, innermost: IndexId, links: &mut Vec<Link>) -> Result<Optio
 }
 
 /// The writes of a statement to a tensor that is declared outside it.
-struct Written {
+struct WriteSet {
     tensor: TensorId,
     stmts: Vec<Stmt>,
     /// The first statement that reads it.
@@ -132,9 +133,9 @@ fn operator(update: &Option<Update>) -> Option<Op> {
     }
 }
 
-fn effects(program: &Program, stmt: &Stmt) -> Vec<Written> {
+fn effects(program: &Program, stmt: &Stmt) -> Vec<WriteSet> {
     let mut private: FxHashSet<TensorId> = FxHashSet::default();
-    let mut found: Vec<Written> = Vec::new();
+    let mut found: Vec<WriteSet> = Vec::new();
     let all = std::slice::from_ref(stmt);
     visit_block(all, &mut |stmt| {
         if let StmtKind::Declare(tensor) = &stmt.kind {
@@ -152,7 +153,7 @@ fn effects(program: &Program, stmt: &Stmt) -> Vec<Written> {
                 written.stmts.push(stmt.clone());
                 written.operator = written.operator.filter(|op| operator == Some(*op));
             }
-            None => found.push(Written {
+            None => found.push(WriteSet {
                 tensor: target.tensor,
                 stmts: vec![stmt.clone()],
                 read: None,
@@ -177,7 +178,7 @@ fn effects(program: &Program, stmt: &Stmt) -> Vec<Written> {
     found
 }
 
-/// Whether an assignment is the only one to its tensor and writes each element at most once per
+/// True if an assignment is the only one to its tensor and writes each element at most once per
 /// declaration.
 pub(super) fn writes_each_once(program: &Program, stmt: &Stmt) -> bool {
     let StmtKind::Assign { target, .. } = &stmt.kind else { return false };
@@ -200,7 +201,7 @@ pub(super) fn writes_each_once(program: &Program, stmt: &Stmt) -> bool {
 }
 
 /// Subscripts common to all writes, with their dimensions.
-fn common(written: &Written) -> Vec<(usize, ExprId)> {
+fn common(written: &WriteSet) -> Vec<(usize, ExprId)> {
     let of = |stmt: &Stmt| -> Vec<(usize, ExprId)> {
         match &stmt.kind {
             StmtKind::Assign { target, .. } => target.subscripts.iter().map(|s| s.expr).enumerate().collect(),
@@ -346,7 +347,7 @@ fn is_plain_scalar(program: &Program, tensor: TensorId) -> bool {
     declaration.is_some_and(|d| d.storage == Storage::Scalar(ScalarKind::Plain))
 }
 
-fn read_and_written(program: &Program, written: &Written, read: &Stmt) -> Conflict {
+fn read_and_written(program: &Program, written: &WriteSet, read: &Stmt) -> Conflict {
     let name = &program.tensor(written.tensor).name;
     let why = format!("reads `{name}`, which the same loops modify");
     let help = if is_plain_scalar(program, written.tensor) {
@@ -358,7 +359,7 @@ fn read_and_written(program: &Program, written: &Written, read: &Stmt) -> Confli
 }
 
 /// The conflict of a write that depends on the iteration order.
-fn ordered_write(written: &Written) -> Stmt {
+fn ordered_write(written: &WriteSet) -> Stmt {
     let free = |stmt: &&Stmt| match &stmt.kind {
         StmtKind::Assign { update, .. } => operator(update).is_none(),
         _ => false,
@@ -368,7 +369,7 @@ fn ordered_write(written: &Written) -> Stmt {
     stmt.cloned().unwrap_or(Stmt { id: StmtId(0), kind: StmtKind::Declare(written.tensor) })
 }
 
-fn what_it_does(program: &Program, written: &Written, stmt: &Stmt) -> String {
+fn what_it_does(program: &Program, written: &WriteSet, stmt: &Stmt) -> String {
     let name = &program.tensor(written.tensor).name;
     match &stmt.kind {
         StmtKind::Assign { update: None, .. } => format!("keeps the last value of `{name}`"),
@@ -379,7 +380,7 @@ fn what_it_does(program: &Program, written: &Written, stmt: &Stmt) -> String {
     }
 }
 
-/// Whether the loops of a nest may be reordered.
+/// Checks that the loops of a nest may be reordered.
 pub(super) fn reorder(program: &Program, nest: &Stmt, old: &[IndexId], new: &[IndexId]) -> Result<(), Conflict> {
     for written in effects(program, nest) {
         if let Some(read) = &written.read {
@@ -398,13 +399,14 @@ pub(super) fn reorder(program: &Program, nest: &Stmt, old: &[IndexId], new: &[In
     Ok(())
 }
 
-/// Whether the iterations of a loop may be partitioned among threads; otherwise the reason why not.
+/// Checks that the iterations of a loop may be partitioned among threads; otherwise the reason why
+/// not.
 pub(crate) fn parts(program: &Program, nest: &Stmt, index: IndexId, formats: &[Option<Format>]) -> Result<(), String> {
     at_once(program, nest, index, true, formats, true).map_err(|conflict| format!("a statement {}", conflict.why))
 }
 
-/// Whether the iterations of a loop may run in parallel; with `reductions`, they may update shared
-/// elements by one operator.
+/// Checks that the iterations of a loop may run in parallel; with `reductions`, they may update
+/// shared elements by one operator.
 pub(super) fn at_once(
     program: &Program,
     nest: &Stmt,

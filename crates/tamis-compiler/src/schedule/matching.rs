@@ -1,6 +1,6 @@
 //! Pattern matching: finds an expression of the user's text in the statements of a program.
 
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use super::extents::lets;
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::{Code, Diagnostic, Result, Source};
@@ -19,7 +19,7 @@ pub(super) struct Match {
 
 /// Finds the unique assignment whose right-hand side contains an expression. Operands of an
 /// associative and commutative operator match in any order and as a subset.
-pub(super) fn find(work: &mut Work, text: &str) -> Result<Match> {
+pub(super) fn find(work: &mut ProgramEdit, text: &str) -> Result<Match> {
     let source = Source::new("expression", text);
     let pattern = parse_expression(&source).map_err(|errors| {
         let why = errors.0.first().map_or_else(String::new, |d| d.message.clone());
@@ -53,7 +53,7 @@ pub(super) fn find(work: &mut Work, text: &str) -> Result<Match> {
     }
 }
 
-fn nowhere(work: &Work, text: &str) -> Diagnostic {
+fn nowhere(work: &ProgramEdit, text: &str) -> Diagnostic {
     let d = work.fault(Code::E1202, format!("`{text}` is not part of any assignment"), Some(0), "not found");
     let mut shown = Vec::new();
     work.program.visit(&mut |stmt| {
@@ -115,7 +115,7 @@ pub(super) fn is(program: &Program, id: ExprId, pattern: &syntax::Expr) -> bool 
     }
 }
 
-/// Whether a stored value is the element at these subscripts: each is bound to the coordinate of
+/// True if a stored value is the element at these subscripts: each is bound to the coordinate of
 /// that position, or determines the bounds of the position loops.
 fn is_entry(program: &Program, entry: &Entry, name: &str, patterns: &[syntax::Expr]) -> bool {
     let info = program.tensor(entry.tensor);
@@ -160,7 +160,7 @@ fn subscript(pattern: &syntax::Expr) -> &syntax::Expr {
 
 /// If the pattern's operands are a subset of a chain of one operator, regroups the chain. Returns
 /// the matched part and the whole.
-fn regroup(work: &mut Work, value: ExprId, pattern: &syntax::Expr) -> Option<(ExprId, ExprId)> {
+fn regroup(work: &mut ProgramEdit, value: ExprId, pattern: &syntax::Expr) -> Option<(ExprId, ExprId)> {
     let ExprKind::Operator(op, _) = &pattern.kind else { return None };
     let op = *op;
     if !(op.info().associative && op.info().commutative) {
@@ -181,7 +181,7 @@ fn regroup(work: &mut Work, value: ExprId, pattern: &syntax::Expr) -> Option<(Ex
         if taken.len() < wanted.len() {
             continue;
         }
-        let join = |work: &mut Work, ids: &[ExprId]| {
+        let join = |work: &mut ProgramEdit, ids: &[ExprId]| {
             ids.iter().copied().reduce(|a, b| work.intern(Expr::Call(op, vec![a, b])))
         };
         let part = join(work, &taken)?;

@@ -31,7 +31,7 @@ mod tile;
 pub use copy_in::copy_in;
 
 use crate::lower::Policy;
-use edit::Work;
+use edit::ProgramEdit;
 use std::sync::Arc;
 use tamis_ir::format::Leaf;
 use tamis_ir::program::{Checked, Program};
@@ -174,7 +174,7 @@ impl Schedule {
         self.steps.len()
     }
 
-    /// Whether there is no command.
+    /// True if there is no command.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -335,7 +335,7 @@ impl Schedule {
         let original = program;
         let mut program = program.clone();
         for step in &self.steps {
-            let mut work = Work::new(program, original, checked, formats, policy, step, self.source.as_ref());
+            let mut work = ProgramEdit::new(program, original, checked, formats, policy, step, self.source.as_ref());
             run(&mut work)?;
             program = work.finish()?;
         }
@@ -353,7 +353,7 @@ pub fn with_fill(format: &Format, fill: Value) -> Format {
     }
 }
 
-fn run(work: &mut Work) -> tamis_ir::diag::Result<()> {
+fn run(work: &mut ProgramEdit) -> tamis_ir::diag::Result<()> {
     let step = work.step;
     match &step.command {
         Command::Reorder { loops } => reorder::run(work, loops),

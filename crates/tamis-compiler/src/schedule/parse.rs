@@ -27,13 +27,13 @@ const FORMS: &[(&str, &str)] = &[
 
 /// An argument: its trimmed, unquoted text and its span.
 #[derive(Clone, Debug)]
-struct Argument<'a> {
+struct CommandArgument<'a> {
     text: &'a str,
     span: Span,
 }
 
 pub(super) fn parse(source: &Arc<Source>) -> std::result::Result<Vec<LocatedCommand>, Diagnostics> {
-    let mut reader = Reader { text: &source.text, at: 0 };
+    let mut reader = CommandReader { text: &source.text, at: 0 };
     let mut steps = Vec::new();
     let attach = |d: Diagnostic| Diagnostics(vec![d.with_source(source)]);
     if source.text.len() > MAX_TEXT {
@@ -53,12 +53,12 @@ pub(super) fn parse(source: &Arc<Source>) -> std::result::Result<Vec<LocatedComm
     }
 }
 
-struct Reader<'a> {
+struct CommandReader<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> CommandReader<'a> {
     fn skip(&mut self, skipped: impl Fn(char) -> bool) {
         let rest = &self.text[self.at..];
         self.at += rest.find(|c| !skipped(c)).unwrap_or(rest.len());
@@ -97,12 +97,12 @@ impl<'a> Reader<'a> {
         }
         let args = self.arguments(name_span, form)?;
         let span = Span::new(start..self.at);
-        let command = Arguments { name, span, form, args: &args }.command()?;
+        let command = CommandArguments { name, span, form, args: &args }.command()?;
         Ok(LocatedCommand { command, span: Some(span), args: args.iter().map(|arg| arg.span).collect() })
     }
 
     /// The text between the parentheses, split at top-level commas.
-    fn arguments(&mut self, name: Span, form: &str) -> Result<Vec<Argument<'a>>> {
+    fn arguments(&mut self, name: Span, form: &str) -> Result<Vec<CommandArgument<'a>>> {
         let text = self.text;
         let mut args = Vec::new();
         let mut open: Vec<char> = Vec::new();
@@ -142,7 +142,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn argument(text: &str, start: usize, end: usize) -> Argument<'_> {
+fn argument(text: &str, start: usize, end: usize) -> CommandArgument<'_> {
     let all = &text[start..end];
     let trimmed = all.trim();
     let from = start + (all.len() - all.trim_start().len());
@@ -151,7 +151,7 @@ fn argument(text: &str, start: usize, end: usize) -> Argument<'_> {
         Some(inner) => (inner, from + 1),
         None => (trimmed, from),
     };
-    Argument { text: shown, span: Span::new(from..from + shown.len()) }
+    CommandArgument { text: shown, span: Span::new(from..from + shown.len()) }
 }
 
 /// Alternative spellings of commands.
@@ -167,14 +167,14 @@ fn canonical(name: &str) -> &str {
 }
 
 /// The arguments of a command, with typed accessors.
-struct Arguments<'a> {
+struct CommandArguments<'a> {
     name: &'a str,
     span: Span,
     form: &'a str,
-    args: &'a [Argument<'a>],
+    args: &'a [CommandArgument<'a>],
 }
 
-impl Arguments<'_> {
+impl CommandArguments<'_> {
     fn command(&self) -> Result<Command> {
         Ok(match canonical(self.name) {
             "reorder" => {
@@ -290,7 +290,7 @@ impl Arguments<'_> {
         if is_name(arg.text) { Ok(arg.text.to_string()) } else { Err(self.not_a_name(arg)) }
     }
 
-    fn not_a_name(&self, arg: &Argument) -> Diagnostic {
+    fn not_a_name(&self, arg: &CommandArgument) -> Diagnostic {
         let shown = if arg.text.is_empty() { "nothing".to_string() } else { format!("`{}`", arg.text) };
         Diagnostic::new(Code::E1201, format!("expected a name, found {shown}"))
             .label(arg.span, "not a name")

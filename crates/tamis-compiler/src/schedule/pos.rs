@@ -2,7 +2,7 @@
 //! parameter. The loop iterates over the innermost levels of `A`: one, or several that `fuse` has
 //! collapsed. Outer levels belong to enclosing loops, which select the range of positions.
 
-use super::edit::{Work, index_of};
+use super::edit::{ProgramEdit, index_of};
 use super::extents::{indices, lets, reads};
 use super::idle::busy;
 use super::matching;
@@ -17,7 +17,7 @@ use tamis_ir::text::syntax::{self, ExprKind};
 use tamis_ir::{Format, Value};
 use tamis_tensor::levels::level_type;
 
-pub(super) fn run(work: &mut Work, index: &str, position: &str, text: &str) -> Result<()> {
+pub(super) fn run(work: &mut ProgramEdit, index: &str, position: &str, text: &str) -> Result<()> {
     let index = work.find(index, 0)?;
     let pattern = read_access(work, text)?;
     let (tensor, format) = parameter(work, &pattern)?;
@@ -41,7 +41,7 @@ pub(super) fn run(work: &mut Work, index: &str, position: &str, text: &str) -> R
 }
 
 /// The access of the command, as `A`, `A[i,j]` or `A(i,j)`.
-fn read_access(work: &Work, text: &str) -> Result<syntax::Expr> {
+fn read_access(work: &ProgramEdit, text: &str) -> Result<syntax::Expr> {
     let unreadable = || {
         let d = work.fault(Code::E1201, format!("`{text}` is not an access"), Some(2), "cannot be read");
         d.help("write the parameter as in the program, for example `A[i,j]`, or its name alone")
@@ -63,7 +63,7 @@ fn base(pattern: &syntax::Expr) -> &str {
 }
 
 /// The parameter whose positions are iterated, and its format.
-fn parameter(work: &Work, pattern: &syntax::Expr) -> Result<(TensorId, Format)> {
+fn parameter(work: &ProgramEdit, pattern: &syntax::Expr) -> Result<(TensorId, Format)> {
     let (program, name) = (&work.program, base(pattern));
     let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
     let Some(at) = names.iter().position(|other| *other == name) else {
@@ -90,7 +90,13 @@ fn parameter(work: &Work, pattern: &syntax::Expr) -> Result<(TensorId, Format)> 
 }
 
 /// The one read of the parameter in the loop.
-fn find_access(work: &Work, index: IndexId, tensor: TensorId, text: &str, pattern: &syntax::Expr) -> Result<Access> {
+fn find_access(
+    work: &ProgramEdit,
+    index: IndexId,
+    tensor: TensorId,
+    text: &str,
+    pattern: &syntax::Expr,
+) -> Result<Access> {
     let program = &work.program;
     let mut found: Vec<(Access, ExprId)> = Vec::new();
     visit_block(std::slice::from_ref(work.loop_of(index)?), &mut |stmt| {
@@ -126,7 +132,7 @@ fn find_access(work: &Work, index: IndexId, tensor: TensorId, text: &str, patter
     }
 }
 
-/// Whether two accesses read the same element, ignoring access protocols.
+/// True if two accesses read the same element, ignoring access protocols.
 pub(super) fn same(a: &Access, b: &Access) -> bool {
     let subscripts = |access: &Access| access.subscripts.iter().map(|s| (s.expr, s.permissive)).collect::<Vec<_>>();
     a.tensor == b.tensor && subscripts(a) == subscripts(b)
@@ -146,7 +152,7 @@ struct LevelMapping {
 
 impl LevelMapping {
     /// Determines the levels that a loop iterates over, and checks that it covers them in order.
-    fn of(work: &Work, index: IndexId, access: &Access, format: &Format) -> Result<LevelMapping> {
+    fn of(work: &ProgramEdit, index: IndexId, access: &Access, format: &Format) -> Result<LevelMapping> {
         let program = &work.program;
         let name = &program.tensor(access.tensor).name;
         let shown = program.access(access);
@@ -184,17 +190,17 @@ impl LevelMapping {
         Ok(way)
     }
 
-    fn loop_name<'w>(&self, work: &'w Work) -> &'w str {
+    fn loop_name<'w>(&self, work: &'w ProgramEdit) -> &'w str {
         &work.program.indices[self.index.index()]
     }
 
-    fn refuse(&self, work: &Work, why: String, label: &str) -> Diagnostic {
+    fn refuse(&self, work: &ProgramEdit, why: String, label: &str) -> Diagnostic {
         work.fault(Code::E1210, why, Some(0), label)
     }
 
     /// The coordinates of the iterated levels: digits of the loop index, from the innermost level
     /// outwards.
-    fn check_inner(&self, work: &Work, from: usize, lets: &FxHashMap<VarId, ExprId>) -> Result<()> {
+    fn check_inner(&self, work: &ProgramEdit, from: usize, lets: &FxHashMap<VarId, ExprId>) -> Result<()> {
         let program = &work.program;
         let (name, shown) = (&program.tensor(self.access.tensor).name, program.access(&self.access));
         let loop_name = self.loop_name(work);
@@ -253,7 +259,7 @@ impl LevelMapping {
     }
 
     /// Checks that the coordinates of the outer levels are known before the loop.
-    fn check_outer(&self, work: &Work, lets: &FxHashMap<VarId, ExprId>) -> Result<()> {
+    fn check_outer(&self, work: &ProgramEdit, lets: &FxHashMap<VarId, ExprId>) -> Result<()> {
         let program = &work.program;
         let mut inside: Vec<Expr> = Vec::new();
         visit_block(std::slice::from_ref(work.loop_of(self.index)?), &mut |stmt| match &stmt.kind {
@@ -285,7 +291,7 @@ impl LevelMapping {
 
     /// The range of levels whose linearised coordinate is an expression: the loop index covers all
     /// of them; `x // n` and `x % n` divide them.
-    fn digits(&self, work: &Work, lets: &FxHashMap<VarId, ExprId>, id: ExprId) -> Option<(usize, usize)> {
+    fn digits(&self, work: &ProgramEdit, lets: &FxHashMap<VarId, ExprId>, id: ExprId) -> Option<(usize, usize)> {
         let program = &work.program;
         match program.expr(id) {
             Expr::Index(index) => (*index == self.index).then_some((self.outer.len(), self.order.len())),
@@ -303,7 +309,7 @@ impl LevelMapping {
 
     /// The first level such that an expression is the product of the sizes from there up to `last`,
     /// exclusive.
-    fn product(&self, work: &Work, id: ExprId, last: usize) -> Option<usize> {
+    fn product(&self, work: &ProgramEdit, id: ExprId, last: usize) -> Option<usize> {
         let mut factors = Vec::new();
         let mut open = vec![id];
         while let Some(id) = open.pop() {
@@ -321,14 +327,14 @@ impl LevelMapping {
     }
 
     /// Rewrites the loop.
-    fn go(self, work: &mut Work, position: &str) -> Result<()> {
+    fn go(self, work: &mut ProgramEdit, position: &str) -> Result<()> {
         let before = work.classes();
         let stmt = work.loop_of(self.index)?.clone();
         let old_name = self.loop_name(work).to_string();
         let number = work.new_index(position, self.index);
         let at = work.intern(Expr::Index(number));
         let tensor = self.access.tensor;
-        let entry = |work: &mut Work, what, at| work.intern(Expr::Entry(Entry { tensor, what, at }));
+        let entry = |work: &mut ProgramEdit, what, at| work.intern(Expr::Entry(Entry { tensor, what, at }));
         let (start, stop) = match self.outer.split_last() {
             None => (work.int(0), entry(work, EntryPart::Count, Vec::new())),
             Some((last, others)) => {
@@ -373,7 +379,7 @@ impl LevelMapping {
     }
 
     /// The former loop index, recomputed from the coordinates.
-    fn numbered(&self, work: &mut Work, names: &[VarId]) -> ExprId {
+    fn numbered(&self, work: &mut ProgramEdit, names: &[VarId]) -> ExprId {
         let mut whole = None;
         for (name, dim) in names.iter().zip(&self.order[self.outer.len()..]) {
             let coordinate = work.intern(Expr::Var(*name));
@@ -406,7 +412,7 @@ fn drop_lets(block: &mut Block, dropped: &dyn Fn(VarId) -> bool) {
 }
 
 /// Removes dead bindings: intermediate quotients of the index.
-fn drop_unused(work: &Work, block: &mut Block) {
+fn drop_unused(work: &ProgramEdit, block: &mut Block) {
     loop {
         let mut used: FxHashSet<VarId> = FxHashSet::default();
         let mut bound: FxHashSet<VarId> = FxHashSet::default();
@@ -427,7 +433,7 @@ fn drop_unused(work: &Work, block: &mut Block) {
     }
 }
 
-impl Work<'_> {
+impl ProgramEdit<'_> {
     /// Makes extents explicit that were inferred from a subscript that no longer exists.
     fn write_extents(&mut self, before: &super::extents::Classes) {
         let after = self.classes();

@@ -4,7 +4,7 @@
 //! move to the producer and the consumer writes each element once: this derives Gustavson's
 //! algorithm from three plain loops.
 
-use super::edit::{Work, index_of, path_to};
+use super::edit::{ProgramEdit, index_of, path_to};
 use super::extents::{indices, lets, reads};
 use super::legal::{Chain, Link};
 use super::matching::{self, Match};
@@ -20,7 +20,7 @@ use tamis_ir::program::{
 use tamis_ir::{DType, FormatSpec, Kind, Value};
 
 pub(super) fn run(
-    work: &mut Work,
+    work: &mut ProgramEdit,
     expression: &str,
     names: &[String],
     workspace: &[String],
@@ -32,14 +32,14 @@ pub(super) fn run(
         return recovered.reduce(work, format);
     }
     let given = given(work, &found.stmt, names)?;
-    let plan = Plan::new(work, found, given, workspace)?;
+    let plan = PrecomputePlan::new(work, found, given, workspace)?;
     match plan.reduction(work)? {
         true => plan.reduce(work, format),
         false => plan.store(work, format),
     }
 }
 
-fn spec(work: &Work, text: &str, rank: usize) -> Result<FormatSpec> {
+fn spec(work: &ProgramEdit, text: &str, rank: usize) -> Result<FormatSpec> {
     let fits = FormatSpec::parse(text).and_then(|spec| spec.with_rank(rank).map(|_| spec));
     fits.map_err(|d| {
         let reported = work.fault(d.code, format!("the workspace's format: {}", d.message), Some(3), "invalid format");
@@ -48,7 +48,7 @@ fn spec(work: &Work, text: &str, rank: usize) -> Result<FormatSpec> {
 }
 
 /// The enclosing loops of a statement that the names match.
-fn given(work: &Work, stmt: &Stmt, names: &[String]) -> Result<Vec<IndexId>> {
+fn given(work: &ProgramEdit, stmt: &Stmt, names: &[String]) -> Result<Vec<IndexId>> {
     let around = loops_around(work, stmt.id);
     names
         .iter()
@@ -66,13 +66,13 @@ fn given(work: &Work, stmt: &Stmt, names: &[String]) -> Result<Vec<IndexId>> {
         .collect()
 }
 
-pub(super) fn loops_around(work: &Work, stmt: StmtId) -> Vec<IndexId> {
+pub(super) fn loops_around(work: &ProgramEdit, stmt: StmtId) -> Vec<IndexId> {
     let mut path = Vec::new();
     path_to(&work.program.body, &|other| other.id == stmt, &mut path);
     path.into_iter().filter_map(index_of).collect()
 }
 
-struct Plan {
+struct PrecomputePlan {
     found: Match,
     /// The given loops, in the order of the workspace's subscripts.
     given: Vec<IndexId>,
@@ -85,8 +85,8 @@ struct Plan {
     lets: FxHashMap<VarId, ExprId>,
 }
 
-impl Plan {
-    fn new(work: &Work, found: Match, given: Vec<IndexId>, names: &[String]) -> Result<Plan> {
+impl PrecomputePlan {
+    fn new(work: &ProgramEdit, found: Match, given: Vec<IndexId>, names: &[String]) -> Result<PrecomputePlan> {
         let around = loops_around(work, found.stmt.id);
         for (k, index) in given.iter().enumerate() {
             if given[..k].contains(index) {
@@ -107,10 +107,10 @@ impl Plan {
                 .help("name part of an assignment"));
         };
         let lets = lets(&work.program);
-        Ok(Plan { found, given, names: names.to_vec(), around, target, update, lets })
+        Ok(PrecomputePlan { found, given, names: names.to_vec(), around, target, update, lets })
     }
 
-    fn refuse(&self, work: &Work, message: String, note: Option<String>, help: &str) -> Diagnostic {
+    fn refuse(&self, work: &ProgramEdit, message: String, note: Option<String>, help: &str) -> Diagnostic {
         let d = work.fault(Code::E1208, message, Some(0), "cannot be precomputed");
         match note {
             Some(note) => d.note(note).help(help),
@@ -119,21 +119,21 @@ impl Plan {
     }
 
     /// The outermost of the given loops.
-    fn outermost(&self, work: &Work) -> Result<IndexId> {
+    fn outermost(&self, work: &ProgramEdit) -> Result<IndexId> {
         let found = self.around.iter().copied().find(|index| self.given.contains(index));
         found.ok_or_else(|| work.fault(Code::E1202, "no index is given", Some(1), "here").help("give an index"))
     }
 
     /// Loops inside the outermost given one that the expression depends on but that are not given.
-    fn missing(&self, work: &Work) -> Result<Vec<IndexId>> {
+    fn missing(&self, work: &ProgramEdit) -> Result<Vec<IndexId>> {
         let top = self.outermost(work)?;
         let used = indices(&work.program, &self.lets, self.found.part);
         let inside = self.around.iter().copied().skip_while(|index| *index != top);
         Ok(inside.filter(|index| used.contains(index) && !self.given.contains(index)).collect())
     }
 
-    /// Whether a whole reduction is precomputed.
-    fn reduction(&self, work: &Work) -> Result<bool> {
+    /// True if a whole reduction is precomputed.
+    fn reduction(&self, work: &ProgramEdit) -> Result<bool> {
         let whole = self.found.part == self.found.value;
         let used = indices(&work.program, &self.lets, self.found.part);
         let written = self.subscripted();
@@ -155,7 +155,7 @@ impl Plan {
         Ok(false)
     }
 
-    fn subscripted(&self) -> impl Fn(&Work) -> FxHashSet<IndexId> {
+    fn subscripted(&self) -> impl Fn(&ProgramEdit) -> FxHashSet<IndexId> {
         let (target, lets) = (self.target.clone(), self.lets.clone());
         move |work| target.subscripts.iter().flat_map(|s| indices(&work.program, &lets, s.expr)).collect()
     }
@@ -173,7 +173,7 @@ impl Plan {
     /// The workspace, subscripted by the indices of the given loops.
     fn declare(
         &self,
-        work: &mut Work,
+        work: &mut ProgramEdit,
         format: FormatSpec,
         fill: Option<Value>,
         dtype: Option<DType>,
@@ -190,7 +190,7 @@ impl Plan {
     }
 
     /// The shape of the workspace, where the loops do not determine it.
-    fn shape(&self, work: &mut Work) -> Result<Option<Vec<ExprId>>> {
+    fn shape(&self, work: &mut ProgramEdit) -> Result<Option<Vec<ExprId>>> {
         let mut inferred = true;
         for index in &self.given {
             let stmt = work.loop_of(*index)?;
@@ -212,7 +212,7 @@ impl Plan {
         Ok(Some(shape))
     }
 
-    fn access(&self, work: &mut Work, tensor: TensorId, by: &[IndexId]) -> Access {
+    fn access(&self, work: &mut ProgramEdit, tensor: TensorId, by: &[IndexId]) -> Access {
         let subscripts = by.iter().map(|index| {
             let expr = work.intern(Expr::Index(*index));
             Subscript { expr, protocol: None, permissive: false }
@@ -222,7 +222,7 @@ impl Plan {
 
     // Precomputation of a sub-expression
 
-    fn store(&self, work: &mut Work, format: FormatSpec) -> Result<()> {
+    fn store(&self, work: &mut ProgramEdit, format: FormatSpec) -> Result<()> {
         let top = self.outermost(work)?;
         let nest = work.loop_of(top)?.clone();
         self.check_typed(work)?;
@@ -280,7 +280,7 @@ impl Plan {
     }
 
     /// Types a weak literal, which would otherwise lose its context in a workspace.
-    fn check_typed(&self, work: &Work) -> Result<()> {
+    fn check_typed(&self, work: &ProgramEdit) -> Result<()> {
         let part = self.found.part;
         let weak = match work.checked.types.exprs.get(part.index()) {
             Some(ty) => ty.weak,
@@ -296,7 +296,7 @@ impl Plan {
     }
 
     /// Checks that the operands of the expression exist before the loops and are loop-invariant.
-    fn check_stable(&self, work: &Work, nest: &Stmt) -> Result<()> {
+    fn check_stable(&self, work: &ProgramEdit, nest: &Stmt) -> Result<()> {
         let read = reads(&work.program, &self.lets, self.found.part);
         let mut changed = None;
         visit_block(std::slice::from_ref(nest), &mut |stmt| match &stmt.kind {
@@ -320,7 +320,7 @@ impl Plan {
 
     /// Checks that no guarded read becomes unguarded, since it might leave the bounds of its
     /// tensor.
-    fn check_safe(&self, work: &Work, nest: &Stmt, part: ExprId) -> Result<()> {
+    fn check_safe(&self, work: &ProgramEdit, nest: &Stmt, part: ExprId) -> Result<()> {
         let program = &work.program;
         let mut path = Vec::new();
         let stmts = vec![nest.clone()];
@@ -367,7 +367,7 @@ impl Plan {
         Ok(())
     }
 
-    fn stays_inside(&self, work: &Work, id: ExprId) -> bool {
+    fn stays_inside(&self, work: &ProgramEdit, id: ExprId) -> bool {
         match work.program.expr(id) {
             Expr::Index(index) => {
                 work.loop_of(*index).is_ok_and(|stmt| matches!(&stmt.kind, StmtKind::For { extent: Extent::Infer, .. }))
@@ -377,7 +377,7 @@ impl Plan {
     }
 
     /// Checks that producer loop bounds do not depend on loops that no longer enclose them.
-    fn check_extent(&self, work: &Work, nest: &Stmt, index: IndexId, bounds: &[ExprId]) -> Result<()> {
+    fn check_extent(&self, work: &ProgramEdit, nest: &Stmt, index: IndexId, bounds: &[ExprId]) -> Result<()> {
         let mut inside = FxHashSet::default();
         visit_block(std::slice::from_ref(nest), &mut |stmt| inside.extend(index_of(stmt)));
         let used = bounds.iter().flat_map(|bound| indices(&work.program, &self.lets, *bound));
@@ -392,7 +392,7 @@ impl Plan {
     }
 
     /// Expands the names that are bound inside the loops.
-    fn inlined(&self, work: &mut Work, id: ExprId, inner: &FxHashSet<VarId>) -> ExprId {
+    fn inlined(&self, work: &mut ProgramEdit, id: ExprId, inner: &FxHashSet<VarId>) -> ExprId {
         let mut id = id;
         // Each round expands names; definitions precede uses, so this terminates.
         for _ in 0..=inner.len() {
@@ -421,7 +421,7 @@ impl Plan {
     // Precomputation of a whole reduction
 
     /// Moves the whole reduction into a producer of the workspace.
-    fn reduce(&self, work: &mut Work, format: FormatSpec) -> Result<()> {
+    fn reduce(&self, work: &mut ProgramEdit, format: FormatSpec) -> Result<()> {
         let written = self.subscripted()(work);
         let inward: Vec<IndexId> = self.around.iter().rev().copied().collect();
         let belongs = |index: &&IndexId| self.given.contains(index) || !written.contains(index);
@@ -494,7 +494,7 @@ impl Plan {
     }
 
     /// Checks that the result is subscripted by loop indices and not read by the expression.
-    fn check_result(&self, work: &Work, bound: &FxHashSet<VarId>) -> Result<()> {
+    fn check_result(&self, work: &ProgramEdit, bound: &FxHashSet<VarId>) -> Result<()> {
         let uses_names = self.target.subscripts.iter().any(|s| uses(work, s.expr, bound));
         if uses_names {
             let message = "the result is subscripted by a name that is bound inside the loops".to_string();
@@ -510,7 +510,7 @@ impl Plan {
     /// The consumer: loops over the given indices that write each element once.
     fn consumer(
         &self,
-        work: &mut Work,
+        work: &mut ProgramEdit,
         tensor: TensorId,
         identity: Value,
         links: Vec<(IndexId, StmtId, Extent)>,
@@ -533,7 +533,7 @@ impl Plan {
 
     fn check_consumer(
         &self,
-        work: &Work,
+        work: &ProgramEdit,
         index: IndexId,
         bounds: &[ExprId],
         bound: &FxHashSet<VarId>,
@@ -554,7 +554,7 @@ impl Plan {
     }
 
     /// The number of statements that write the result.
-    fn writes(&self, work: &Work) -> usize {
+    fn writes(&self, work: &ProgramEdit) -> usize {
         let mut writes = 0;
         work.program.visit(&mut |stmt| {
             let target = match &stmt.kind {
@@ -566,9 +566,9 @@ impl Plan {
         writes
     }
 
-    /// Whether the consumer may assign instead of updating: the result holds the identity, no other
+    /// True if the consumer may assign instead of updating: the result holds the identity, no other
     /// statement writes it, and every iteration of the enclosing loops writes a distinct element.
-    fn assigns(&self, work: &Work, identity: Value) -> bool {
+    fn assigns(&self, work: &ProgramEdit, identity: Value) -> bool {
         let tensor = self.target.tensor;
         let writes = self.writes(work);
         let fill = work.checked.types.fills.get(tensor.index());
@@ -620,7 +620,7 @@ fn bound_inside(stmt: &Stmt) -> FxHashSet<VarId> {
     found
 }
 
-fn uses(work: &Work, id: ExprId, names: &FxHashSet<VarId>) -> bool {
+fn uses(work: &ProgramEdit, id: ExprId, names: &FxHashSet<VarId>) -> bool {
     match work.program.expr(id) {
         Expr::Var(var) => names.contains(var),
         other => other.operands().iter().any(|operand| uses(work, *operand, names)),

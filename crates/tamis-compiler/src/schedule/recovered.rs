@@ -4,7 +4,7 @@
 //! over the original index variables, in the workspace's storage order, and writes each element of
 //! the result once.
 
-use super::edit::{Work, index_of, path_to};
+use super::edit::{ProgramEdit, index_of, path_to};
 use super::extents::{indices, lets, reads};
 use super::legal::{Chain, Link};
 use super::matching::Match;
@@ -46,7 +46,12 @@ pub(super) struct Recovered {
 
 impl Recovered {
     /// The reduction, if a given name is bound inside the loops.
-    pub(super) fn of(work: &Work, found: &Match, names: &[String], workspace: &[String]) -> Result<Option<Recovered>> {
+    pub(super) fn of(
+        work: &ProgramEdit,
+        found: &Match,
+        names: &[String],
+        workspace: &[String],
+    ) -> Result<Option<Recovered>> {
         let around = loops_around(work, found.stmt.id);
         let program = &work.program;
         let lets = lets(program);
@@ -107,13 +112,13 @@ impl Recovered {
         Ok(Some(Recovered { found, given, consumer, producer: workspace.to_vec(), around, target, update, lets }))
     }
 
-    fn refuse(&self, work: &Work, message: String, help: &str) -> Diagnostic {
+    fn refuse(&self, work: &ProgramEdit, message: String, help: &str) -> Diagnostic {
         work.fault(Code::E1208, message, Some(0), "cannot be precomputed").help(help)
     }
 
     /// The producer's loops: those that enclose the statement, from the innermost outwards, that
     /// determine no subscript of the result except the given ones, inside its declaration.
-    fn region(&self, work: &Work) -> Vec<IndexId> {
+    fn region(&self, work: &ProgramEdit) -> Vec<IndexId> {
         let mut fixed: FxHashSet<IndexId> = FxHashSet::default();
         for (dim, subscript) in self.target.subscripts.iter().enumerate() {
             if self.given.iter().all(|(_, other)| *other != dim) {
@@ -128,7 +133,7 @@ impl Recovered {
         self.around[first..].to_vec()
     }
 
-    pub(super) fn reduce(self, work: &mut Work, format: FormatSpec) -> Result<()> {
+    pub(super) fn reduce(self, work: &mut ProgramEdit, format: FormatSpec) -> Result<()> {
         let region = self.region(work);
         // These loops determine the given subscripts; every other subscript is known before them.
         for ((variable, _), name) in self.given.iter().zip(&self.consumer) {
@@ -165,7 +170,7 @@ impl Recovered {
     }
 
     /// The workspace and its reduction operator.
-    fn declare(&self, work: &mut Work, format: &FormatSpec) -> Result<(TensorId, Stmt, Op, Value)> {
+    fn declare(&self, work: &mut ProgramEdit, format: &FormatSpec) -> Result<(TensorId, Stmt, Op, Value)> {
         let op = if self.update.op == Op::Sub { Op::Add } else { self.update.op };
         let dtype = work.checked.types.tensors.get(self.target.tensor.index()).copied();
         let identity = op.info().left_identity.zip(dtype).and_then(|(e, dtype)| e.value(dtype)).map(literal);
@@ -199,7 +204,7 @@ impl Recovered {
     /// consumer's loops.
     fn producer(
         &self,
-        work: &mut Work,
+        work: &mut ProgramEdit,
         chain: &Chain,
         bindings: &[Stmt],
         tensor: TensorId,
@@ -261,7 +266,7 @@ impl Recovered {
     /// The consumer: writes each element of the result once, in the storage order of the workspace.
     fn consumer(
         &self,
-        work: &mut Work,
+        work: &mut ProgramEdit,
         tensor: TensorId,
         format: &FormatSpec,
         region: &[IndexId],
@@ -278,7 +283,7 @@ impl Recovered {
                 Variable::Name(_) => (work.new_index(name, self.around[0]), Extent::Infer),
             });
         }
-        let bare = |work: &mut Work, index: IndexId| {
+        let bare = |work: &mut ProgramEdit, index: IndexId| {
             let expr = work.intern(Expr::Index(index));
             Subscript { expr, protocol: None, permissive: false }
         };
@@ -298,9 +303,9 @@ impl Recovered {
         block
     }
 
-    /// Whether the consumer may assign instead of updating: the result holds the identity, no other
+    /// True if the consumer may assign instead of updating: the result holds the identity, no other
     /// statement writes it, and no enclosing loop writes the same element again.
-    fn assigns(&self, work: &Work, region: &[IndexId], identity: Value) -> bool {
+    fn assigns(&self, work: &ProgramEdit, region: &[IndexId], identity: Value) -> bool {
         let tensor = self.target.tensor;
         let mut writes = 0;
         work.program.visit(&mut |stmt| {

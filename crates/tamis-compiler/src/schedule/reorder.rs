@@ -1,19 +1,19 @@
 //! The command `reorder(i, k, j)`: permutes the loops of one nest.
 
-use super::edit::{Work, index_of};
+use super::edit::{ProgramEdit, index_of};
 use super::extents::{indices, lets};
 use super::legal::{self, Chain, Conflict, Link};
 use tamis_ir::diag::{Code, Diagnostic, Result};
 use tamis_ir::program::{Block, Expr, Extent, IndexId, Stmt, StmtKind, VarId};
 
-pub(super) fn run(work: &mut Work, names: &[String]) -> Result<()> {
+pub(super) fn run(work: &mut ProgramEdit, names: &[String]) -> Result<()> {
     let wanted = work.find_nest(names)?;
     reorder(work, &wanted)
 }
 
 /// Reorders the named loops of one nest; the others keep their places.
-pub(super) fn reorder(work: &mut Work, wanted: &[IndexId]) -> Result<()> {
-    let depth = |work: &Work, index: &IndexId| work.around(*index).len();
+pub(super) fn reorder(work: &mut ProgramEdit, wanted: &[IndexId]) -> Result<()> {
+    let depth = |work: &ProgramEdit, index: &IndexId| work.around(*index).len();
     let (Some(outer), Some(inner)) = (
         wanted.iter().copied().min_by_key(|index| depth(work, index)),
         wanted.iter().copied().max_by_key(|index| depth(work, index)),
@@ -48,13 +48,13 @@ pub(super) fn reorder(work: &mut Work, wanted: &[IndexId]) -> Result<()> {
 }
 
 /// A diagnostic for loops that are not perfectly nested.
-pub(super) fn obstacle(work: &Work, conflict: &Conflict) -> Diagnostic {
+pub(super) fn obstacle(work: &ProgramEdit, conflict: &Conflict) -> Diagnostic {
     let d = work.fault(Code::E1203, "the loops do not form one nest", None, "not perfectly nested");
     d.note(format!("{} {}", work.place(&conflict.stmt), conflict.why)).help(conflict.help.clone())
 }
 
 /// Checks that a loop stays inside the loops and after the bindings that its bounds depend on.
-fn check_bounds(work: &Work, chain: &Chain, new: &[IndexId]) -> Result<()> {
+fn check_bounds(work: &ProgramEdit, chain: &Chain, new: &[IndexId]) -> Result<()> {
     let program = &work.program;
     let lets = lets(program);
     for link in &chain.links {
@@ -88,7 +88,7 @@ fn check_bounds(work: &Work, chain: &Chain, new: &[IndexId]) -> Result<()> {
 }
 
 /// The bound names that expressions use.
-fn bound_names(work: &Work, ids: &[tamis_ir::program::ExprId]) -> Vec<VarId> {
+fn bound_names(work: &ProgramEdit, ids: &[tamis_ir::program::ExprId]) -> Vec<VarId> {
     let mut open = ids.to_vec();
     let mut found = Vec::new();
     while let Some(id) = open.pop() {

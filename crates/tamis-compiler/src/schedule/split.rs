@@ -2,12 +2,12 @@
 //! `i1` over the coordinates of a strip, so subscripts stay unchanged and the last strip needs no
 //! guard.
 
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use tamis_ir::algebra::Op;
 use tamis_ir::diag::Result;
 use tamis_ir::program::{Attributes, Expr, Extent, IndexId, StmtKind};
 
-pub(super) fn run(work: &mut Work, index: &str, [outer, inner]: [&String; 2], factor: i64) -> Result<()> {
+pub(super) fn run(work: &mut ProgramEdit, index: &str, [outer, inner]: [&String; 2], factor: i64) -> Result<()> {
     let index = work.find(index, 0)?;
     split(work, index, 0, [(outer, 1), (inner, 2)], (factor, 3)).map(|_| ())
 }
@@ -15,7 +15,7 @@ pub(super) fn run(work: &mut Work, index: &str, [outer, inner]: [&String; 2], fa
 /// Splits a loop; returns the indices of the outer and the inner loop. The numbers are the
 /// arguments of the command that name them.
 pub(super) fn split(
-    work: &mut Work,
+    work: &mut ProgramEdit,
     index: IndexId,
     arg: usize,
     [(outer, outer_arg), (inner, inner_arg)]: [(&str, usize); 2],

@@ -1,14 +1,14 @@
 //! The command `tile(i, j, i0, i1, j0, j1, n, m)`: splits two loops and moves both outer loops
 //! outside.
 
-use super::edit::Work;
+use super::edit::ProgramEdit;
 use super::legal::Chain;
 use super::reorder::{obstacle, reorder};
 use super::split::split;
 use tamis_ir::diag::Result;
 
 pub(super) fn run(
-    work: &mut Work,
+    work: &mut ProgramEdit,
     loops: &[String; 2],
     first: &[String; 2],
     second: &[String; 2],

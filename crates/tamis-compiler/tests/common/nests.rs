@@ -1,5 +1,6 @@
-//! Random nests of sparse loops around a dense loop over a row of the result; often with something about them that forbids
-//! to keep the row anywhere else, and with rows, columns and elements that are not there.
+//! Random nests of sparse loops around a dense loop over a row of the result; often with something
+//! about them that forbids to keep the row anywhere else, and with rows, columns and elements that
+//! are not there.
 
 use super::random::KernelRng;
 use tamis_ir::algebra::Op;
@@ -19,7 +20,7 @@ struct Nest {
     dense: BufferId,
     row: BufferId,
     other: BufferId,
-    /// How long a row is.
+    /// The length of a row.
     n: ExprId,
     from: ExprId,
     dtype: DType,
@@ -45,7 +46,7 @@ pub fn kernel(seed: u64) -> (Kernel, Memory) {
         pos_values.push(pos_values[pos_values.len() - 1] + len);
     }
     let stored = pos_values[ROWS] as usize;
-    // Where all coordinates are 0, loops up to them do not run.
+    // If all coordinates are 0, loops up to them do not run.
     let most = if random.one_in(4) { 1 } else { ROWS };
     let crd_values: Vec<u64> = (0..stored).map(|_| random.below(most) as u64).collect();
     let length = random.pick(&[-7, 0, 1, 15, 16, 17, 31, 32, 33, 63, 64, 65, 70, 130]);
@@ -65,7 +66,7 @@ pub fn kernel(seed: u64) -> (Kernel, Memory) {
     let mut arrays = vec![Array::from_indices(&pos_values), Array::from_indices(&crd_values), scale_values];
     arrays.extend([dense_values, row_values, other_values]);
     let scalars = [ROWS as i64, length, random.pick(&[0, 1, 5, 200])].map(Value::I64).to_vec();
-    // What is not accessed need not be there.
+    // Arrays without accesses are not needed.
     if random.one_in(4) {
         let k = random.pick(&[2, 3, 4]);
         let len = random.below(arrays[k].len() + 1);
@@ -148,7 +149,7 @@ impl Nest {
         }
     }
 
-    /// What is done for one stored element.
+    /// The work for one stored element.
     fn stored(&mut self, i: ExprId, q: ExprId) {
         let j = self.b.load(self.crd, q);
         let j = if self.random.one_in(2) { self.b.name("j", j) } else { j };

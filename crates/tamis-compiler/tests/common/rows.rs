@@ -1,5 +1,6 @@
-//! Random loops that change a few elements side by side, as register tiles of short rows are made for: several loops over one row, each with
-//! its own counter, so that accesses to one element have different indices; often with something that forbids a tile.
+//! Random loops that change a few elements side by side, as register tiles of short rows are made
+//! for: several loops over one row, each with its own counter, so that accesses to one element have
+//! different indices; often with something that forbids a tile.
 
 use super::random::KernelRng;
 use tamis_ir::algebra::Op;
@@ -12,7 +13,7 @@ struct Rows {
     input: BufferId,
     row: BufferId,
     dtype: DType,
-    /// Where the row starts, and the elements that it has.
+    /// The start of the row, and its elements.
     first: ExprId,
     length: i64,
     /// Counters of loops over the row, and names for them.

@@ -1,6 +1,8 @@
-//! Complex functions that must not overflow on the way to a finite result. Division is Smith's, as in NumPy; functions
-//! of real or imaginary numbers are computed as real functions; inverse sines and cosines are Kahan's, in which no digits
-//! cancel far from 0, and whose branch cuts are those of C and NumPy.
+//! Complex functions that do not overflow in intermediate results.
+//!
+//! Division is Smith's, as in NumPy. Functions of real or imaginary numbers are computed as real
+//! functions. Inverse sines and cosines are Kahan's: no digits cancel far from 0, and their branch
+//! cuts are those of C and NumPy.
 
 use super::scalar::Float;
 use num_complex::{Complex, ComplexFloat};
@@ -93,24 +95,24 @@ where
 }
 
 /// `f(i z) / i` or `f(i z)` for the circular functions.
-fn turned<T: Float>(a: Complex<T>) -> Complex<T> {
+fn rotated<T: Float>(a: Complex<T>) -> Complex<T> {
     Complex::new(-a.im, a.re)
 }
 
 pub(super) fn sin<T: Float>(a: Complex<T>) -> Complex<T> {
-    let h = sinh(turned(a));
+    let h = sinh(rotated(a));
     Complex::new(h.im, -h.re)
 }
 
 pub(super) fn cos<T: Float>(a: Complex<T>) -> Complex<T> {
-    cosh(turned(a))
+    cosh(rotated(a))
 }
 
 pub(super) fn tan<T: Float>(a: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
 {
-    let h = tanh(turned(a));
+    let h = tanh(rotated(a));
     Complex::new(h.im, -h.re)
 }
 
@@ -157,16 +159,17 @@ where
     Complex::new(half + half, (plus.re * minus.im - plus.im * minus.re).area_sinh())
 }
 
-/// The inverse sine, a quarter turn on.
+/// The inverse sine, rotated by 90 degrees.
 pub(super) fn asinh<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
 {
-    let turned = asin(Complex::new(-z.im, z.re));
-    Complex::new(turned.im, -turned.re)
+    let rotated = asin(Complex::new(-z.im, z.re));
+    Complex::new(rotated.im, -rotated.re)
 }
 
-/// Kahan's: the roots of `z - 1` and `z + 1` are taken apart, so that the cut along the real axis keeps the sign of zero.
+/// Kahan's: the roots of `z - 1` and `z + 1` are separate, so that the cut along the real axis
+/// keeps the sign of zero.
 pub(super) fn acosh<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
@@ -178,7 +181,8 @@ where
     Complex::new((minus.re * plus.re + minus.im * plus.im).area_sinh(), half + half)
 }
 
-/// `log|z|` and the angle: near the unit circle by `log1p`, in which no digits cancel, and halved where `|z|` would overflow.
+/// `log|z|` and the angle: near the unit circle by `log1p`, in which no digits cancel, and halved
+/// where `|z|` would overflow.
 pub(super) fn log<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
@@ -197,8 +201,9 @@ where
     Complex::new(size, z.im.angle(z.re))
 }
 
-/// `log((1 + z) / (1 - z)) / 2`, in parts that neither cancel near 0 and 1 nor overflow far out. The cuts are the real axis beyond
-/// 1 and -1, where the sign of a zero imaginary part decides, as in C and NumPy.
+/// `log((1 + z) / (1 - z)) / 2`, in parts that neither cancel near 0 and 1 nor overflow far out.
+/// The cuts are the real axis beyond 1 and -1, where the sign of a zero imaginary part decides, as
+/// in C and NumPy.
 pub(super) fn atanh<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
@@ -239,13 +244,13 @@ where
     Complex::new(re, im)
 }
 
-/// The inverse hyperbolic tangent, a quarter turn on.
+/// The inverse hyperbolic tangent, rotated by 90 degrees.
 pub(super) fn atan<T: Float>(z: Complex<T>) -> Complex<T>
 where
     Complex<T>: ComplexFloat<Real = T>,
 {
-    let turned = atanh(Complex::new(-z.im, z.re));
-    Complex::new(turned.im, -turned.re)
+    let rotated = atanh(Complex::new(-z.im, z.re));
+    Complex::new(rotated.im, -rotated.re)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Value types: their names, sizes, and how two of them promote to one.
+//! Value types: names, sizes, and type promotion.
 
 use std::fmt;
 use std::str::FromStr;

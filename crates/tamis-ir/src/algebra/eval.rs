@@ -1,19 +1,21 @@
 //! Evaluation of operators on scalars: the definition that compiled code must reproduce.
 //!
-//! Everything is total. Integers wrap around; an integer divided by 0 gives 0; a shift by the width or
-//! more gives what shifting bit by bit would; floats follow IEEE 754, with `min` and `max` letting NaN win
-//! and ordering -0.0 before 0.0.
+//! Every operator is total. Integers wrap around. An integer divided by 0 gives 0. A shift by the
+//! width or more gives the result of shifting bit by bit. Floats follow IEEE 754; `min` and `max`
+//! propagate NaN and order -0.0 before 0.0.
 //!
-//! A row of the operator table holds the functions of an elementwise operator, one for each type, which
-//! `unary!` and `binary!` make of one expression per class of types. Functions of 64-bit integers, floats
-//! and complex numbers have the C calling convention: the runtime library exports them to compiled code.
+//! A row of the operator table holds the functions of an elementwise operator, one for each type,
+//! which `unary!` and `binary!` make of one expression per class of types. Functions of 64-bit
+//! integers, floats and complex numbers have the C calling convention: the runtime library exports
+//! them to compiled code.
 
-use super::lowering::{Comparison, Form, Predicate};
+use super::lowering::{ComparisonOp, Form, Predicate};
 use super::{DType, Kind, Op, Typing, Value};
 use num_complex::Complex;
 use std::cmp::Ordering;
 
-/// The functions that define an elementwise operator. Operators of more than two operands fold them from the left.
+/// The functions that define an elementwise operator. Operators of more than two operands fold them
+/// from the left.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Evaluation {
@@ -27,7 +29,7 @@ pub type ComplexUnary<T> = extern "C" fn(T, T, &mut Complex<T>);
 /// A complex function of two operands, by their parts.
 pub type ComplexBinary<T> = extern "C" fn(T, T, T, T, &mut Complex<T>);
 
-/// A function of one operand on each type; `None` where the type rule never leads.
+/// A function of one operand on each type; `None` where the type rule excludes the type.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Unary {
@@ -46,7 +48,7 @@ pub struct Unary {
     pub c128: Option<ComplexUnary<f64>>,
 }
 
-/// A function of two operands on each type; `None` where the type rule never leads.
+/// A function of two operands on each type; `None` where the type rule excludes the type.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Binary {
@@ -203,7 +205,7 @@ pub fn eval(op: Op, operand: DType, operands: &[Value]) -> Value {
         Form::Choose => {
             let zero = operands.get(2).map_or(Value::zero(operand), |z| z.cast(operand));
             let a = a.cast(operand);
-            if compare(Comparison::Eq, operand, a, zero) { operands[1].cast(operand) } else { a }
+            if compare(ComparisonOp::Eq, operand, a, zero) { operands[1].cast(operand) } else { a }
         }
         Form::Conversion(dtype) => a.cast(dtype),
         Form::Defined(user) => user.eval(operand, operands),
@@ -276,7 +278,7 @@ fn test(predicate: Predicate, a: Value) -> bool {
 }
 
 /// Integers are compared exactly, whatever their types; everything else in the common type.
-fn compare(comparison: Comparison, common: DType, a: Value, b: Value) -> bool {
+fn compare(comparison: ComparisonOp, common: DType, a: Value, b: Value) -> bool {
     let ordering = match (a.dtype().kind().max(b.dtype().kind()), common.kind()) {
         (Kind::Bool | Kind::Int, _) => Some(as_i128(a).cmp(&as_i128(b))),
         (_, Kind::Complex) => {
@@ -294,12 +296,12 @@ fn compare(comparison: Comparison, common: DType, a: Value, b: Value) -> bool {
     };
     use Ordering::*;
     match comparison {
-        Comparison::Eq => ordering == Some(Equal),
-        Comparison::Ne => ordering != Some(Equal),
-        Comparison::Lt => ordering == Some(Less),
-        Comparison::Le => matches!(ordering, Some(Less | Equal)),
-        Comparison::Gt => ordering == Some(Greater),
-        Comparison::Ge => matches!(ordering, Some(Greater | Equal)),
+        ComparisonOp::Eq => ordering == Some(Equal),
+        ComparisonOp::Ne => ordering != Some(Equal),
+        ComparisonOp::Lt => ordering == Some(Less),
+        ComparisonOp::Le => matches!(ordering, Some(Less | Equal)),
+        ComparisonOp::Gt => ordering == Some(Greater),
+        ComparisonOp::Ge => matches!(ordering, Some(Greater | Equal)),
     }
 }
 

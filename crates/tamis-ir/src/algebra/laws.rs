@@ -1,8 +1,9 @@
-//! Laws that users declare of their operators, put to the test: on values at the edges of a type, and on some others.
+//! Property tests of the laws that users declare of their operators.
 //!
-//! The tests are those that the operator table has to pass (`tests/laws.rs`): integers exactly and over their whole range,
-//! floats up to rounding where a law is about rearranging, with NaN and infinities where it is meant for them. An
-//! annihilator is for finite values: the sparse policy says what becomes of the others.
+//! The operands are edge values of a type and random values. The operator table has to pass the
+//! same tests (`tests/laws.rs`). Integers are compared exactly and over their whole range. Floats
+//! are compared up to rounding if a law reassociates; NaN and infinities are included if the law
+//! covers them. An annihilator is for finite values: the sparse policy decides the others.
 
 use super::{DType, Kind, Op, UserOp, Value, eval};
 use num_complex::Complex;
@@ -10,25 +11,25 @@ use num_complex::Complex;
 /// A law that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Failure {
-    /// The law, as it is declared: `commutative`.
+pub struct LawViolation {
+    /// The law, spelled as in its declaration: `commutative`.
     pub law: &'static str,
-    /// The case that shows it: `f(1, 2) is -1, but f(2, 1) is 1`.
+    /// The counterexample: `f(1, 2) is -1, but f(2, 1) is 1`.
     pub counterexample: String,
 }
 
 /// The number of random cases in addition to the edge cases.
 const RANDOM: usize = 200;
 
-/// Of the values at the edges, so many are combined by threes.
+/// The number of edge values that are combined in triples.
 const IN_THREES: usize = 9;
 
-pub(super) fn test(user: UserOp, dtype: DType) -> Option<Failure> {
+pub(super) fn test(user: UserOp, dtype: DType) -> Option<LawViolation> {
     let laws = user.laws();
     if !laws.any() {
         return None;
     }
-    let test = Test { user, op: Op::User(user), dtype };
+    let test = LawTest { user, op: Op::User(user), dtype };
     let info = user.info();
     let value = |c: Option<super::Constant>| c.and_then(|c| c.value(dtype));
     let mut random = Random(0x5eed);
@@ -79,22 +80,22 @@ pub(super) fn test(user: UserOp, dtype: DType) -> Option<Failure> {
     None
 }
 
-struct Test {
+struct LawTest {
     user: UserOp,
     op: Op,
     dtype: DType,
 }
 
-impl Test {
+impl LawTest {
     fn apply(&self, a: Value, b: Value) -> Value {
         eval(self.op, self.dtype, &[a, b])
     }
 
-    fn fail(&self, law: &'static str, counterexample: String) -> Option<Failure> {
-        Some(Failure { law, counterexample })
+    fn fail(&self, law: &'static str, counterexample: String) -> Option<LawViolation> {
+        Some(LawViolation { law, counterexample })
     }
 
-    fn commutative(&self, a: Value, b: Value) -> Option<Failure> {
+    fn commutative(&self, a: Value, b: Value) -> Option<LawViolation> {
         let (ab, ba) = (self.apply(a, b), self.apply(b, a));
         let name = self.user.name();
         match ab.same_number(ba) || (is_inexact(ab) && close(ab, ba)) {
@@ -103,7 +104,7 @@ impl Test {
         }
     }
 
-    fn associative(&self, a: Value, b: Value, c: Value) -> Option<Failure> {
+    fn associative(&self, a: Value, b: Value, c: Value) -> Option<LawViolation> {
         let name = self.user.name();
         let (ab, bc) = (self.apply(a, b), self.apply(b, c));
         if let Some(failure) = self.other_type("associative", ab) {
@@ -119,7 +120,7 @@ impl Test {
         }
     }
 
-    fn gives(&self, law: &'static str, [a, b]: [Value; 2], expected: Value) -> Option<Failure> {
+    fn gives(&self, law: &'static str, [a, b]: [Value; 2], expected: Value) -> Option<LawViolation> {
         let result = self.apply(a, b);
         let name = self.user.name();
         match result.same_number(expected) {
@@ -131,7 +132,7 @@ impl Test {
     }
 
     /// A law applies an operator to its own result, so operands and result must have one type.
-    fn other_type(&self, law: &'static str, result: Value) -> Option<Failure> {
+    fn other_type(&self, law: &'static str, result: Value) -> Option<LawViolation> {
         let (name, dtype) = (self.user.name(), self.dtype);
         match result.dtype() == dtype {
             true => None,
@@ -159,7 +160,7 @@ fn close(a: Value, b: Value) -> bool {
     a.same_number(b) || (is_inexact(a) && ((x - y).norm() <= tolerance * scale || (lost(x) && lost(y))))
 }
 
-/// Values where operators tend to behave in their own way; those that matter most come first.
+/// Edge values of a type, the most relevant ones first.
 fn edges(dtype: DType) -> Vec<Value> {
     let ints = |values: &[i64]| values.iter().map(|v| Value::I64(*v).cast(dtype)).collect::<Vec<_>>();
     let end = |sign: f64| Value::F64(sign * f64::INFINITY).cast(dtype);
@@ -181,7 +182,7 @@ fn edges(dtype: DType) -> Vec<Value> {
     edges
 }
 
-/// A small generator (splitmix), so that failures repeat.
+/// A pseudorandom generator (splitmix) with a fixed seed, so that failures repeat.
 struct Random(u64);
 
 impl Random {

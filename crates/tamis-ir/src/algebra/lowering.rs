@@ -1,8 +1,10 @@
-//! Lowering of operators: the instruction, intrinsic, library function or expansion that computes each one.
+//! Lowering of operators: the instruction, intrinsic, library function or expansion that computes
+//! each one.
 //!
-//! A row of the operator table holds a [`Form`]. The evaluator and both back ends match on it without
-//! a default arm, so an operator that a back end cannot emit does not compile. Most operators are
-//! [`Form::Elementwise`]: functions of operands of one type, with one [`Lowering`] per kind of type.
+//! A row of the operator table holds a [`Form`]. The evaluator and both back ends match on it
+//! without a default arm, so an operator that a back end cannot emit does not compile. Most
+//! operators are [`Form::Elementwise`]: functions of operands of one type, with one [`Lowering`]
+//! per kind of type.
 
 use super::{DType, Evaluation, Kind, UserOp};
 
@@ -13,7 +15,7 @@ pub enum Form {
     /// A function of operands that are converted to one type.
     Elementwise(Elementwise),
     /// A comparison of two operands.
-    Comparison(Comparison),
+    Comparison(ComparisonOp),
     /// A test of one operand.
     Predicate(Predicate),
     /// True if all operands are true; later operands are evaluated only if needed.
@@ -37,7 +39,7 @@ pub enum Form {
 /// An ordering or equality test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Comparison {
+pub enum ComparisonOp {
     Eq,
     Ne,
     Lt,
@@ -70,7 +72,7 @@ pub struct Elementwise {
 /// The lowering of an operator on operands of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering<E> {
-    /// The type rule never leads to operands of this kind.
+    /// The type rule excludes operands of this kind.
     Never,
     /// The operand itself.
     Operand,
@@ -100,8 +102,8 @@ pub enum Lowering<E> {
 }
 
 /// An operator in C. In texts, `T` is the operand type, `P` the type of its parts, `U` the unsigned
-/// integer of its size, `MAKE` the macro that makes a complex number, and `@` the suffix of functions
-/// of its precision (`f` or nothing); `a` and `b` are the operands.
+/// integer of its size, `MAKE` the macro that makes a complex number, and `@` the suffix of
+/// functions of its precision (`f` or nothing); `a` and `b` are the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum C {
     /// A function of `<math.h>`, and of `<complex.h>` with a prefix `c`.

@@ -1,4 +1,4 @@
-//! Numbers and operators: value types, scalars, and the one table of operators with their laws.
+//! Algebra: value types, scalars, and the operator table with its laws.
 
 mod complex;
 mod dtype;
@@ -14,11 +14,11 @@ mod value;
 
 pub use dtype::{DType, Kind, UnknownDType};
 pub use eval::{Binary, ComplexBinary, ComplexUnary, Evaluation, Unary, eval};
-pub use laws::Failure;
-pub use lowering::{BoolExpansion, C, Comparison, ComplexExpansion, Elementwise, FloatExpansion, Form, IntExpansion};
+pub use laws::LawViolation;
+pub use lowering::{BoolExpansion, C, ComparisonOp, ComplexExpansion, Elementwise, FloatExpansion, Form, IntExpansion};
 pub use lowering::{Lowering, Predicate};
-pub use ops::{Absorbing, Constant, Cost, Domain, NanPolicy, OpInfo, Python, Typing};
+pub use ops::{Absorbing, Constant, Domain, NanPolicy, OpCost, OpInfo, Python, Typing};
 pub use table::{Op, TABLE};
 pub use typing::{OpType, Ty, TypeError, can_store};
-pub use user::{Laws, MAX_DEFINITIONS, MAX_TERMS, Term, Undefinable, UserOp};
+pub use user::{BodyTerm, Laws, MAX_DEFINITIONS, MAX_TERMS, Undefinable, UserOp};
 pub use value::Value;

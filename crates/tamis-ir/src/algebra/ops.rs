@@ -1,13 +1,14 @@
 //! Properties of operators: type rules, algebraic laws, cost, derivatives, and names.
 //!
-//! The parser looks up names here, the type checker [`Typing`], the simplifier and the scheduler laws. The rows
-//! themselves are in `table.rs`. Laws are checked by a property test on every type that the operator takes
-//! (`tests/laws.rs`), derivatives by finite differences (`tests/derivatives.rs`).
+//! The parser looks up names here, the type checker [`Typing`], the simplifier and the scheduler
+//! laws. The rows themselves are in `table.rs`. Laws are checked by a property test on every type
+//! that the operator takes (`tests/laws.rs`), derivatives by finite differences
+//! (`tests/derivatives.rs`).
 
 use super::lowering::{BoolExpansion, ComplexExpansion, Elementwise, FloatExpansion, Form, IntExpansion, Lowering};
 use super::{DType, Kind, Op, TABLE, UserOp, Value};
 
-/// A constant of an operator (identity, annihilator), to be taken in some type.
+/// A constant of an operator (identity, annihilator), whose type depends on the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Constant {
@@ -19,12 +20,12 @@ pub enum Constant {
     Least,
     /// The greatest number: `inf` for floats.
     Greatest,
-    /// A number that a user wrote.
+    /// A number from the user's text.
     Number(Value),
 }
 
 impl Constant {
-    /// The constant that a number stands for: infinities are the ends of whatever type there is.
+    /// The constant for a number: infinities become the least and greatest value of any type.
     pub fn of(value: Value) -> Constant {
         match value {
             Value::F64(x) if x == f64::INFINITY => Constant::Greatest,
@@ -56,10 +57,11 @@ impl Constant {
     }
 }
 
-/// The rule that gives the type of the result from the types of operands. [`Op::type_of`] applies it.
+/// The rule that gives the type of the result from the types of operands. [`Op::type_of`] applies
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Typing {
-    /// Promote; booleans count as integers. `complex`: whether complex numbers are taken.
+    /// Promote; booleans count as integers. `complex`: true if complex numbers are accepted.
     Arithmetic {
         #[allow(missing_docs)]
         complex: bool,
@@ -115,7 +117,7 @@ pub enum NanPolicy {
     Ordinary,
 }
 
-/// For which types a law holds.
+/// The types on which a law holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
     /// All types that the operators take.
@@ -124,7 +126,8 @@ pub enum Domain {
     Floats,
 }
 
-/// An operand that decides the result of a float operator whatever finite number the other operand is, as `inf + a = inf`.
+/// An operand value that decides the result of a float operator for every finite other operand, as
+/// in `inf + a = inf`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Absorbing {
     /// The position of the operand.
@@ -137,7 +140,7 @@ pub struct Absorbing {
 
 /// The time an operator takes, compared with an addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cost {
+pub enum OpCost {
     /// About as long.
     Cheap,
     /// Much longer on complex numbers.
@@ -146,7 +149,8 @@ pub enum Cost {
     Expensive,
 }
 
-/// An operator as the Python package and NumPy know it. Texts are index notation, where `{0}` is the first operand.
+/// An operator in the Python package and in NumPy. Texts are index notation; `{0}` is the first
+/// operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Python {
     /// The function of the package; `None` if it has none.
@@ -192,17 +196,21 @@ pub struct OpInfo {
     pub left_identity: Option<Constant>,
     /// `op(a, e) = a`.
     pub right_identity: Option<Constant>,
-    /// `op(z, a) = z` and `op(a, z) = z` for every finite `a`; for NaN and infinities by the sparse policy only.
+    /// `op(z, a) = z` and `op(a, z) = z` for every finite `a`; the sparse policy decides NaN and
+    /// infinities.
     pub annihilator: Option<Constant>,
-    /// Infinities that decide the result on floats; like the annihilator, beside NaN and infinities by the sparse policy only.
+    /// Infinities that decide the result on floats, as an annihilator does; the sparse policy
+    /// decides NaN and infinities.
     pub absorbing: &'static [Absorbing],
-    /// `op(a, other(b, c)) = other(op(a, b), op(a, c))`, for floats up to rounding; see [`OpInfo::distributes`].
+    /// `op(a, other(b, c)) = other(op(a, b), op(a, c))`, for floats up to rounding; see
+    /// [`OpInfo::distributes`].
     pub distributes_over: &'static [(Op, Domain)],
     /// The time it takes.
-    pub cost: Cost,
-    /// The partial derivatives with respect to each operand, as index notation over the operands `x`, `y` and `z`,
-    /// for the fewest operands. Where the operator has a jump or a kink: the derivative beside it, or a mean.
-    /// `None` if the result is discrete. On complex numbers they hold where the operator is holomorphic.
+    pub cost: OpCost,
+    /// The partial derivatives with respect to each operand, as index notation over the operands
+    /// `x`, `y` and `z`, for the smallest arity. At a jump or a kink: a one-sided derivative, or a
+    /// mean. `None` if the result is discrete. On complex numbers they hold where the operator is
+    /// holomorphic.
     pub derivative: Option<&'static [&'static str]>,
     /// The operator in Python.
     pub python: Python,
@@ -211,8 +219,8 @@ pub struct OpInfo {
 }
 
 impl OpInfo {
-    /// The result if the operand at `position` has `value` and the others are finite, whatever they are: that of an annihilator,
-    /// or of an infinity in a sum.
+    /// The result if the operand at `position` has `value` and the other operands are any finite
+    /// numbers: that of an annihilator, or of an infinity in a sum.
     pub fn absorbed(&self, dtype: DType, position: usize, value: Value) -> Option<Value> {
         let value = value.cast(dtype);
         let is = |constant: Constant| constant.value(dtype).filter(|z| z.same_number(value));
@@ -224,9 +232,10 @@ impl OpInfo {
         row.result.value(dtype)
     }
 
-    /// The laws of a pair of operators: whether a reduction is left alone by `inner(value, a)` (`value` at `position`) for every
-    /// finite `a`, because `value` decides the inner result and that is the identity of the reduction. So the semirings (+, *),
-    /// (min, +), (max, +), (min, max), (or, and) skip what is not stored.
+    /// The law of a semiring: true if a reduction is unchanged by `inner(value, a)` (`value` at
+    /// `position`) for every finite `a`, because `value` decides the inner result, which is the
+    /// identity of the reduction. This lets (+, *), (min, +), (max, +), (min, max) and (or, and)
+    /// skip coordinates that are not stored.
     pub fn idle_under(&self, reduction: Op, dtype: DType, position: usize, value: Value) -> bool {
         let identity = reduction.info().right_identity.and_then(|e| e.value(dtype));
         self.absorbed(dtype, position, value).zip(identity).is_some_and(|(result, e)| result.same_number(e))
@@ -242,7 +251,7 @@ impl OpInfo {
     /// A row without laws, of one operand, with NaN propagating.
     pub(super) const fn new(name: &'static str, typing: Typing, summary: &'static str, form: Form) -> OpInfo {
         OpInfo {
-            // The table puts each operator into its row.
+            // The table macro fills in the operator.
             op: Op::Add,
             name,
             aliases: &[],
@@ -259,7 +268,7 @@ impl OpInfo {
             annihilator: None,
             absorbing: &[],
             distributes_over: &[],
-            cost: Cost::Cheap,
+            cost: OpCost::Cheap,
             derivative: None,
             python: Python {
                 name: Some(name),
@@ -353,7 +362,7 @@ impl OpInfo {
         OpInfo { nan, ..self }
     }
 
-    pub(super) const fn cost(self, cost: Cost) -> OpInfo {
+    pub(super) const fn cost(self, cost: OpCost) -> OpInfo {
         OpInfo { cost, ..self }
     }
 
@@ -411,8 +420,8 @@ impl Op {
         }
     }
 
-    /// The type that values of `dtype` are converted to before the operator is applied: booleans for logical operators,
-    /// floats for functions of real numbers.
+    /// The type that values of `dtype` are converted to before the operator is applied: truth
+    /// values for logical operators.
     pub fn operand_type(self, dtype: DType) -> DType {
         match self.info().typing {
             Typing::Logical => DType::Bool,
@@ -421,7 +430,8 @@ impl Op {
         }
     }
 
-    /// The identity that a reduction by this operator into a tensor of type `dtype` starts from, in that type.
+    /// The identity that a reduction by this operator into a tensor of type `dtype` starts from, in
+    /// that type.
     ///
     /// ```
     /// use tamis_ir::algebra::{DType, Op, Value};
@@ -432,7 +442,7 @@ impl Op {
     /// ```
     pub fn start(self, dtype: DType) -> Option<Value> {
         let info = self.info();
-        // From nothing, differences are sums.
+        // An empty difference is an empty sum.
         let identity = if self == Op::Sub { Some(Constant::Zero) } else { info.left_identity.or(info.right_identity) };
         let start = identity?.value(self.operand_type(dtype))?;
         // An identity such as -inf has no value among integers.
@@ -443,9 +453,9 @@ impl Op {
     /// True if the operator takes much longer than an addition on operands of a type.
     pub fn is_expensive(self, dtype: DType) -> bool {
         match self.info().cost {
-            Cost::Cheap => false,
-            Cost::ExpensiveOnComplex => dtype.kind() == Kind::Complex,
-            Cost::Expensive => true,
+            OpCost::Cheap => false,
+            OpCost::ExpensiveOnComplex => dtype.kind() == Kind::Complex,
+            OpCost::Expensive => true,
         }
     }
 
@@ -487,7 +497,8 @@ mod tests {
         assert_eq!(Op::named("nothing"), None);
     }
 
-    /// Each elementwise operator has a function and a lowering exactly where its type rule leads.
+    /// Each elementwise operator has a function and a lowering exactly on the types of its type
+    /// rule.
     #[test]
     fn elementwise_operators_cover_their_types() {
         for row in TABLE {

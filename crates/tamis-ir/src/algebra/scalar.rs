@@ -1,4 +1,5 @@
-//! Scalar arithmetic: what the definitions of operators need of integer and float types beyond the standard library.
+//! Scalar arithmetic on integers and floats beyond the standard library, for definitions of
+//! operators.
 
 use num_complex::ComplexFloat;
 
@@ -33,7 +34,8 @@ macro_rules! int {
                 #[allow(unused_comparisons)]
                 if r != 0 && ((r < 0) != (b < 0)) { r.wrapping_add(b) } else { r }
             }
-            /// An integer to a negative power is rounded towards 0: only 1 and -1 have an integer inverse.
+            /// An integer to a negative power is rounded towards 0: only 1 and -1 have an integer
+            /// inverse.
             #[allow(irrefutable_let_patterns)]
             fn power(self, b: Self) -> Self {
                 let minus_one = (0 as $t).wrapping_sub(1);
@@ -55,7 +57,7 @@ macro_rules! int {
                 result
             }
             fn shift_left(self, b: Self) -> Self {
-                // A negative amount is more than any width.
+                // A negative amount exceeds every width.
                 u32::try_from(b).ok().and_then(|bits| self.checked_shl(bits)).unwrap_or(0)
             }
             fn shift_right(self, b: Self) -> Self {

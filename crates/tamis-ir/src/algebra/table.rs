@@ -1,17 +1,18 @@
-//! The operator table: one row per operator, with everything that the compiler knows of it.
+//! The operator table: one row per operator, the single source of its properties.
 //!
-//! A row states the name, the type rule, the definition (one expression per class of types), the lowering
-//! in both back ends, the algebraic laws, the cost, the derivative, and the names in Python. The enum
-//! [`Op`] is made from the rows, so adding an operator is adding a row. Tests check every row: laws on
-//! every type, compiled code against the definition, derivatives against finite differences.
+//! A row states the name, the type rule, the definition (one expression per class of types), the
+//! lowering in both back ends, the algebraic laws, the cost, the derivative, and the names in
+//! Python. The enum [`Op`] is made from the rows, so adding an operator is adding a row. Tests
+//! check every row: laws on every type, compiled code against the definition, derivatives against
+//! finite differences.
 
 // Expressions of rows are instantiated for every type of a class, some of which need less.
 #![allow(clippy::needless_update, clippy::redundant_closure_call, clippy::unnecessary_min_or_max)]
 
 use super::eval::{Evaluation, binary, unary};
 use super::lowering::{BoolExpansion, ComplexExpansion, FloatExpansion, IntExpansion};
-use super::lowering::{C, Comparison, Elementwise, Form, Lowering, Predicate};
-use super::ops::{Absorbing, Constant, Cost, Domain, NanPolicy, OpInfo, Typing};
+use super::lowering::{C, ComparisonOp, Elementwise, Form, Lowering, Predicate};
+use super::ops::{Absorbing, Constant, Domain, NanPolicy, OpCost, OpInfo, Typing};
 use super::scalar::{Float, Int, floor_div_mod, logaddexp2, minimum, sign};
 use super::{DType, UserOp, complex};
 use num_complex::{Complex, ComplexFloat};
@@ -34,7 +35,7 @@ macro_rules! operators {
         pub static TABLE: &[OpInfo] = &[$(OpInfo { op: Op::$op, ..$row }),*];
 
         /// The positions of the rows.
-        enum Row {
+        enum OpRow {
             $($op,)*
         }
 
@@ -42,7 +43,7 @@ macro_rules! operators {
             /// The row of this operator.
             pub fn info(self) -> &'static OpInfo {
                 match self {
-                    $(Op::$op => &TABLE[Row::$op as usize],)*
+                    $(Op::$op => &TABLE[OpRow::$op as usize],)*
                     Op::Cast(dtype) => &CONVERSIONS[dtype as usize],
                     Op::User(user) => user.info(),
                 }
@@ -158,7 +159,7 @@ const fn function(name: &'static str, typing: Typing, summary: &'static str, f: 
 
 /// A function of the C library, which takes much longer than an addition.
 const fn math(name: &'static str, typing: Typing, summary: &'static str, f: Evaluation) -> OpInfo {
-    let row = function(name, typing, summary, f).float(library(name)).cost(Cost::Expensive);
+    let row = function(name, typing, summary, f).float(library(name)).cost(OpCost::Expensive);
     match typing {
         Typing::Float { complex: true } => row.complex(library(name)),
         _ => row,
@@ -170,7 +171,7 @@ const fn comparison(
     symbol: &'static str,
     typing: Typing,
     summary: &'static str,
-    form: Comparison,
+    form: ComparisonOp,
 ) -> OpInfo {
     let row = OpInfo::new(name, typing, summary, Form::Comparison(form)).symbol(symbol).arity(2, 2);
     row.nan(NanPolicy::Unordered)
@@ -216,7 +217,7 @@ operators! {
         .identity(Constant::One)
         .annihilator(Constant::Zero)
         .over(&[(Op::Add, Domain::All), (Op::Sub, Domain::All)])
-        .cost(Cost::ExpensiveOnComplex)
+        .cost(OpCost::ExpensiveOnComplex)
         .derivative(&["y", "x"])
         .python("multiply")
         .on_booleans("{0} and {1}"),
@@ -227,7 +228,7 @@ operators! {
         .float(instruction("fdiv", "/"))
         .complex(Lowering::Call { c: COMPLEX_DIVISION })
         .right_identity(Constant::One)
-        .cost(Cost::Expensive)
+        .cost(OpCost::Expensive)
         .derivative(&["1 / y", "-x / (y * y)"])
         .python("divide")
         .ufuncs(&["true_divide"]),
@@ -237,7 +238,7 @@ operators! {
         })
         .int(Lowering::Expansion(IntExpansion::FloorDivide))
         .float(Lowering::Call { c: FLOOR_DIVISION })
-        .cost(Cost::Expensive)
+        .cost(OpCost::Expensive)
         .derivative(&["0", "0"])
         .python("floor_divide")
         .no_booleans(),
@@ -247,7 +248,7 @@ operators! {
         })
         .int(Lowering::Expansion(IntExpansion::Modulo))
         .float(Lowering::Call { c: FLOOR_MODULO })
-        .cost(Cost::Expensive)
+        .cost(OpCost::Expensive)
         .derivative(&["1", "-(x // y)"])
         .python("remainder")
         .no_booleans(),
@@ -260,7 +261,7 @@ operators! {
         .float(library("pow"))
         .complex(call_or("b == 0 ? 1 : cpow@(a, b)"))
         .right_identity(Constant::One)
-        .cost(Cost::Expensive)
+        .cost(OpCost::Expensive)
         .derivative(&["select(y == 0, 0, y * x ** (y - 1))", "select(x == 0, 0, x ** y * log(x))"])
         .aliases(&["power"])
         .ufuncs(&["power", "float_power"])
@@ -299,12 +300,12 @@ operators! {
         .derivative(&["select(x > y, 1, select(x == y, 0.5, 0))", "select(y > x, 1, select(x == y, 0.5, 0))"])
         .python("maximum")
         .aliases(&["maximum"]),
-    Eq => comparison("eq", "==", EQUALITY, "equal", Comparison::Eq).python("equal"),
-    Ne => comparison("ne", "!=", EQUALITY, "not equal", Comparison::Ne).python("not_equal"),
-    Lt => comparison("lt", "<", ORDER, "less", Comparison::Lt).python("less"),
-    Le => comparison("le", "<=", ORDER, "less or equal", Comparison::Le).python("less_equal"),
-    Gt => comparison("gt", ">", ORDER, "greater", Comparison::Gt).python("greater"),
-    Ge => comparison("ge", ">=", ORDER, "greater or equal", Comparison::Ge).python("greater_equal"),
+    Eq => comparison("eq", "==", EQUALITY, "equal", ComparisonOp::Eq).python("equal"),
+    Ne => comparison("ne", "!=", EQUALITY, "not equal", ComparisonOp::Ne).python("not_equal"),
+    Lt => comparison("lt", "<", ORDER, "less", ComparisonOp::Lt).python("less"),
+    Le => comparison("le", "<=", ORDER, "less or equal", ComparisonOp::Le).python("less_equal"),
+    Gt => comparison("gt", ">", ORDER, "greater", ComparisonOp::Gt).python("greater"),
+    Ge => comparison("ge", ">=", ORDER, "greater or equal", ComparisonOp::Ge).python("greater_equal"),
     And => OpInfo::new("logical_and", Typing::Logical, "both are true (not zero)", Form::And)
         .symbol("and")
         .arity(2, 2)
@@ -411,7 +412,7 @@ operators! {
         .int(Lowering::Expansion(IntExpansion::Abs))
         .float(intrinsic("fabs", "fabs"))
         .complex(Lowering::Expansion(ComplexExpansion::Abs))
-        .cost(Cost::ExpensiveOnComplex)
+        .cost(OpCost::ExpensiveOnComplex)
         .derivative(&["sign(x)"])
         .aliases(&["absolute"])
         .ufuncs(&["absolute", "fabs"])
@@ -424,7 +425,7 @@ operators! {
         .int(Lowering::Expansion(IntExpansion::Sign))
         .float(Lowering::Expansion(FloatExpansion::Sign))
         .complex(call_or("a == 0 ? a : MAKE(creal@(a) / cabs@(a), cimag@(a) / cabs@(a))"))
-        .cost(Cost::ExpensiveOnComplex)
+        .cost(OpCost::ExpensiveOnComplex)
         .derivative(&["0"])
         .no_booleans(),
     Relu => function("relu", REAL_ARITHMETIC, "max(x, 0)", unary! {
@@ -475,7 +476,7 @@ operators! {
         })
         .float(intrinsic("sqrt", "sqrt"))
         .complex(library("sqrt"))
-        .cost(Cost::Expensive)
+        .cost(OpCost::Expensive)
         .derivative(&["0.5 / sqrt(x)"]),
     Cbrt => math("cbrt", REAL_FLOAT, "cube root", unary! { float |x| x.cbrt(); })
         .derivative(&["1 / (3 * cbrt(x) * cbrt(x))"]),
@@ -541,7 +542,7 @@ operators! {
         .ufuncs(&["arctanh"]),
     Sigmoid => function("sigmoid", REAL_FLOAT, "1 / (1 + exp(-x))", unary! { float |x| 1.0 / (1.0 + (-x).exp()); })
         .float(Lowering::Expansion(FloatExpansion::Sigmoid))
-        .cost(Cost::Expensive)
+        .cost(OpCost::Expensive)
         .derivative(&["sigmoid(x) * (1 - sigmoid(x))"]),
     Atan2 => math("atan2", REAL_FLOAT, "angle of the point (x, y), written atan2(y, x)", binary! { float |x, y| x.atan2(y); })
         .derivative(&["y / (x * x + y * y)", "-x / (x * x + y * y)"])
@@ -554,7 +555,7 @@ operators! {
         .float(call_or("a == b ? a + 1 : fmax@(a, b) + log1p@(exp2@(-fabs@(a - b))) * (T)1.4426950408889634"))
         .semigroup()
         .identity(Constant::Least)
-        .cost(Cost::Expensive)
+        .cost(OpCost::Expensive)
         .derivative(&["exp2(x - logaddexp2(x, y))", "exp2(y - logaddexp2(x, y))"]),
     IsNan => OpInfo::new("isnan", Typing::Predicate, "whether any part is NaN", Form::Predicate(Predicate::IsNan))
         .nan(NanPolicy::Ordinary),

@@ -1,4 +1,4 @@
-//! Types of expressions: promotion as NumPy does it, with literals that adapt to what they meet.
+//! Types of expressions: NumPy's promotion, with weak literals that adapt to the other operand.
 
 use super::{DType, Kind, Op, Typing};
 
@@ -7,7 +7,8 @@ use super::{DType, Kind, Op, Typing};
 pub struct Ty {
     /// The type of its value.
     pub dtype: DType,
-    /// A literal (or an expression of literals): takes the type of what it meets, within its kind.
+    /// A literal (or an expression of literals): takes the type of the other operand, within its
+    /// kind.
     pub weak: bool,
     /// The value may be missing (a permissive access out of bounds).
     pub nullable: bool,
@@ -35,7 +36,7 @@ impl Ty {
     pub fn join(self, other: Ty) -> Ty {
         let nullable = self.nullable || other.nullable;
         let (dtype, weak) = match (self.weak, other.weak) {
-            // Literals beyond i64 are u64, and so is what is computed from them.
+            // Literals beyond i64 are u64, and so are expressions of them.
             (true, true) if self.dtype.kind() == Kind::Int && other.dtype.kind() == Kind::Int => {
                 (if self.dtype == other.dtype { self.dtype } else { DType::U64 }, true)
             }
@@ -47,7 +48,7 @@ impl Ty {
     }
 }
 
-/// The type in which a literal of type `literal` meets a value of type `other`.
+/// The type that a literal of type `literal` takes beside an operand of type `other`.
 fn adapt(literal: DType, other: DType) -> DType {
     if other.kind() >= literal.kind() {
         return other;
@@ -61,8 +62,8 @@ fn adapt(literal: DType, other: DType) -> DType {
 /// The types that an operator computes in and returns, for operands of given types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpType {
-    /// Operands are converted to this type first (but the condition of `select` to `bool`, and integers
-    /// that are compared not at all).
+    /// Operands are converted to this type first. Exceptions: the condition of `select` is
+    /// converted to `bool`, and compared integers are not converted.
     pub operand: DType,
     /// The type of the result.
     pub result: Ty,
@@ -131,7 +132,8 @@ impl Op {
     }
 }
 
-/// True if a value of type `from` may be stored in a tensor of type `to` without saying so.
+/// True if a value of type `from` may be stored in a tensor of type `to` without an explicit
+/// conversion.
 ///
 /// Narrowing within a kind is fine (`f64` into `f32`), losing a kind is not (`f64` into `i32`).
 pub fn can_store(from: Ty, to: DType) -> bool {

@@ -1,10 +1,10 @@
-//! Operators that users define: a body over the operators of the table, and the laws that are declared of it.
+//! User-defined operators: a body over built-in operators, and declared laws.
 //!
-//! A definition is interned, so that equal definitions are one operator, and never freed: an [`Op`] stays a small value
-//! that can be copied, and its row of knowledge looks like those of the table. Bodies are flat lists of terms, operands
-//! before what uses them, over built-in operators only.
+//! A definition is interned, so that equal definitions are one operator, and never freed: an
+//! [`Op`] stays a small value that can be copied, with a row like those of the operator table.
+//! Bodies are in postfix order: flat lists of terms, operands before their users.
 
-use super::laws::{self, Failure};
+use super::laws::{self, LawViolation};
 use super::{Constant, DType, Form, NanPolicy, Op, OpInfo, OpType, Ty, TypeError, Typing, Value, eval};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
@@ -18,18 +18,19 @@ pub const MAX_TERMS: usize = 1000;
 /// The maximum number of different operators that a process may define; they are never freed.
 pub const MAX_DEFINITIONS: usize = 1 << 16;
 
-/// A part of the body of an operator. Operands are numbers of terms before this one.
+/// A term of the body of an operator. Operands are positions of earlier terms.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Term {
+pub enum BodyTerm {
     /// An operand of the operator.
     Param(usize),
-    /// A number as written; takes the type of what it meets.
+    /// A number from the user's text; takes the type of the other operand.
     Literal(Value),
     /// A built-in operator on terms.
     Call(Op, Vec<usize>),
 }
 
-/// The declared laws of an operator. Each law is tested on every type that the operator is used with.
+/// The declared laws of an operator. Each law is tested on every type that the operator is used
+/// with.
 ///
 /// ```
 /// use tamis_ir::algebra::Laws;
@@ -65,23 +66,23 @@ impl Laws {
     }
 }
 
-/// An operator that a user defined.
+/// A user-defined operator.
 #[derive(Clone, Copy)]
 pub struct UserOp(&'static Definition);
 
-/// All that an operator is.
+/// The contents of a definition; equal contents are one operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Meaning {
     name: String,
     params: Vec<String>,
-    body: Vec<Term>,
+    body: Vec<BodyTerm>,
     laws: Laws,
 }
 
-/// Nothing in it changes: operators are parts of keys.
+/// Immutable, because operators are parts of hash keys.
 struct Definition {
     meaning: Meaning,
-    /// Made when first asked for: it refers to the definition.
+    /// Initialised lazily, because it refers to the definition.
     info: OnceLock<OpInfo>,
     /// The types of the body for operands of each type.
     typed: Vec<(DType, Result<Vec<OpType>, TypeError>)>,
@@ -90,32 +91,32 @@ struct Definition {
 /// The reason why an operator cannot be defined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undefinable {
-    /// The body has no terms, or a term refers to what does not come before it.
+    /// The body has no terms, or a term refers to a later one.
     Malformed,
     /// The body has more than [`MAX_TERMS`] terms.
     TooLong,
-    /// Laws are about two operands.
+    /// Laws are declared of an operator that is not binary.
     LawsOfNonBinary,
     /// There are [`MAX_DEFINITIONS`] already.
     TooMany,
 }
 
 impl UserOp {
-    /// Defines an operator, or finds it if it was defined before.
+    /// Defines an operator, or returns the existing one with an equal definition.
     ///
     /// ```
-    /// use tamis_ir::algebra::{DType, Laws, Op, Term, UserOp, Value, eval};
-    /// let body = vec![Term::Param(0), Term::Param(1), Term::Call(Op::Sub, vec![0, 1]), Term::Call(Op::Abs, vec![2])];
+    /// use tamis_ir::algebra::{DType, Laws, Op, BodyTerm, UserOp, Value, eval};
+    /// let body = vec![BodyTerm::Param(0), BodyTerm::Param(1), BodyTerm::Call(Op::Sub, vec![0, 1]), BodyTerm::Call(Op::Abs, vec![2])];
     /// let laws = Laws { commutative: true, ..Laws::default() };
     /// let distance = UserOp::define("distance", &["a", "b"], body, laws).unwrap();
     /// assert_eq!(eval(Op::User(distance), DType::I64, &[Value::I64(2), Value::I64(5)]), Value::I64(3));
     /// ```
-    pub fn define(name: &str, params: &[&str], body: Vec<Term>, laws: Laws) -> Result<UserOp, Undefinable> {
-        let fits = |(k, term): (usize, &Term)| match term {
-            Term::Param(param) => *param < params.len(),
-            Term::Literal(_) => true,
-            Term::Call(Op::User(_), _) => false,
-            Term::Call(op, operands) => {
+    pub fn define(name: &str, params: &[&str], body: Vec<BodyTerm>, laws: Laws) -> Result<UserOp, Undefinable> {
+        let fits = |(k, term): (usize, &BodyTerm)| match term {
+            BodyTerm::Param(param) => *param < params.len(),
+            BodyTerm::Literal(_) => true,
+            BodyTerm::Call(Op::User(_), _) => false,
+            BodyTerm::Call(op, operands) => {
                 let (least, most) = op.info().arity;
                 (least..=most).contains(&operands.len()) && operands.iter().all(|operand| *operand < k)
             }
@@ -144,7 +145,7 @@ impl UserOp {
     }
 
     /// Its body; the last term is the result.
-    pub fn body(self) -> &'static [Term] {
+    pub fn body(self) -> &'static [BodyTerm] {
         &self.0.meaning.body
     }
 
@@ -170,7 +171,7 @@ impl UserOp {
     pub(super) fn type_of(self, common: Ty, nullable: bool) -> Result<OpType, TypeError> {
         let types = self.types(common.dtype)?;
         let result = types.last().map_or(common, |t| t.result);
-        // A result of literals alone is still a literal.
+        // A result of literals only is still a literal.
         let weak = common.weak && result.dtype != DType::Bool;
         Ok(OpType { operand: common.dtype, result: Ty { dtype: result.dtype, weak, nullable } })
     }
@@ -183,9 +184,9 @@ impl UserOp {
         let mut taken: Vec<Value> = Vec::new();
         for (term, op_type) in self.body().iter().zip(types) {
             values.push(match term {
-                Term::Param(k) => operands.get(*k).map_or(first, |v| v.cast(operand)),
-                Term::Literal(value) => *value,
-                Term::Call(op, of) => {
+                BodyTerm::Param(k) => operands.get(*k).map_or(first, |v| v.cast(operand)),
+                BodyTerm::Literal(value) => *value,
+                BodyTerm::Call(op, of) => {
                     taken.clear();
                     taken.extend(of.iter().map(|k| values[*k]));
                     eval(*op, op_type.operand, &taken)
@@ -195,17 +196,18 @@ impl UserOp {
         values.last().copied().unwrap_or(first)
     }
 
-    /// Tests the declared laws on values of a type: those at the edges, and some others. Each type is tested once.
+    /// Tests the declared laws on edge values and random values of a type. Each type is tested
+    /// once.
     ///
     /// ```
-    /// use tamis_ir::algebra::{DType, Laws, Op, Term, UserOp};
-    /// let body = vec![Term::Param(0), Term::Param(1), Term::Call(Op::Sub, vec![0, 1])];
+    /// use tamis_ir::algebra::{DType, Laws, Op, BodyTerm, UserOp};
+    /// let body = vec![BodyTerm::Param(0), BodyTerm::Param(1), BodyTerm::Call(Op::Sub, vec![0, 1])];
     /// let laws = Laws { commutative: true, ..Laws::default() };
     /// let minus = UserOp::define("minus", &["a", "b"], body, laws).unwrap();
     /// assert_eq!(minus.test_laws(DType::F64).unwrap_err().law, "commutative");
     /// ```
-    pub fn test_laws(self, dtype: DType) -> Result<(), Failure> {
-        static TESTED: Known<(UserOp, DType), Result<(), Failure>> = OnceLock::new();
+    pub fn test_laws(self, dtype: DType) -> Result<(), LawViolation> {
+        static TESTED: GlobalTable<(UserOp, DType), Result<(), LawViolation>> = OnceLock::new();
         let tested = || TESTED.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = tested().get(&(self, dtype)) {
             return known.clone();
@@ -216,11 +218,11 @@ impl UserOp {
     }
 }
 
-/// A table for the whole process.
-type Known<K, V> = OnceLock<Mutex<FxHashMap<K, V>>>;
+/// A global table.
+type GlobalTable<K, V> = OnceLock<Mutex<FxHashMap<K, V>>>;
 
 fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
-    static KNOWN: Known<Meaning, &'static Definition> = OnceLock::new();
+    static KNOWN: GlobalTable<Meaning, &'static Definition> = OnceLock::new();
     let mut known = KNOWN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(definition) = known.get(&meaning) {
         return Ok(UserOp(definition));
@@ -235,7 +237,7 @@ fn intern(meaning: Meaning) -> Result<UserOp, Undefinable> {
     Ok(UserOp(definition))
 }
 
-/// The row of an operator, as the operator table would have it.
+/// The row of an operator, in the form of the operator table.
 fn row(op: UserOp) -> OpInfo {
     let Meaning { name, params, laws, .. } = &op.0.meaning;
     let summary = String::leak(format!("defined with the operands {}", params.join(", ")));
@@ -253,15 +255,15 @@ fn row(op: UserOp) -> OpInfo {
     }
 }
 
-fn type_terms(body: &[Term], dtype: DType) -> Result<Vec<OpType>, TypeError> {
+fn type_terms(body: &[BodyTerm], dtype: DType) -> Result<Vec<OpType>, TypeError> {
     let mut types: Vec<OpType> = Vec::with_capacity(body.len());
     for term in body {
         let plain = |ty: Ty| OpType { operand: ty.dtype, result: ty };
         types.push(match term {
-            Term::Param(_) => plain(Ty::strong(dtype)),
-            Term::Literal(value @ Value::Bool(_)) => plain(Ty::strong(value.dtype())),
-            Term::Literal(value) => plain(Ty::weak(value.dtype())),
-            Term::Call(op, operands) => {
+            BodyTerm::Param(_) => plain(Ty::strong(dtype)),
+            BodyTerm::Literal(value @ Value::Bool(_)) => plain(Ty::strong(value.dtype())),
+            BodyTerm::Literal(value) => plain(Ty::weak(value.dtype())),
+            BodyTerm::Call(op, operands) => {
                 let operands: Vec<Ty> = operands.iter().map(|k| types[*k].result).collect();
                 let info = op.info();
                 op.type_of(&operands).map_err(|reason| {
@@ -273,7 +275,7 @@ fn type_terms(body: &[Term], dtype: DType) -> Result<Vec<OpType>, TypeError> {
     Ok(types)
 }
 
-// Definitions are interned, so one and the same is at one address.
+// Definitions are interned, so equal ones have one address.
 
 impl PartialEq for UserOp {
     fn eq(&self, other: &UserOp) -> bool {
@@ -283,7 +285,7 @@ impl PartialEq for UserOp {
 
 impl Eq for UserOp {}
 
-/// By what it means, not by where it is: keys that outlive the process are made of this.
+/// Hashes the contents, not the address: the hash is part of keys that outlive the process.
 impl Hash for UserOp {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.meaning.hash(state);
@@ -314,8 +316,12 @@ mod tests {
     use super::*;
 
     fn least(laws: Laws) -> UserOp {
-        let body =
-            vec![Term::Param(0), Term::Param(1), Term::Call(Op::Lt, vec![0, 1]), Term::Call(Op::Select, vec![2, 0, 1])];
+        let body = vec![
+            BodyTerm::Param(0),
+            BodyTerm::Param(1),
+            BodyTerm::Call(Op::Lt, vec![0, 1]),
+            BodyTerm::Call(Op::Select, vec![2, 0, 1]),
+        ];
         UserOp::define("least", &["a", "b"], body, laws).unwrap()
     }
 
@@ -328,19 +334,19 @@ mod tests {
 
     #[test]
     fn malformed_bodies_are_refused() {
-        let define = |params: &[&str], body: Vec<Term>| UserOp::define("f", params, body, Laws::default());
+        let define = |params: &[&str], body: Vec<BodyTerm>| UserOp::define("f", params, body, Laws::default());
         let malformed = Err(Undefinable::Malformed);
         assert_eq!(define(&["a"], vec![]), malformed);
-        assert_eq!(define(&[], vec![Term::Literal(Value::I64(1))]), malformed);
-        assert_eq!(define(&["a"], vec![Term::Param(1)]), malformed);
-        assert_eq!(define(&["a"], vec![Term::Call(Op::Neg, vec![0])]), malformed);
-        assert_eq!(define(&["a"], vec![Term::Param(0), Term::Call(Op::Add, vec![0])]), malformed);
+        assert_eq!(define(&[], vec![BodyTerm::Literal(Value::I64(1))]), malformed);
+        assert_eq!(define(&["a"], vec![BodyTerm::Param(1)]), malformed);
+        assert_eq!(define(&["a"], vec![BodyTerm::Call(Op::Neg, vec![0])]), malformed);
+        assert_eq!(define(&["a"], vec![BodyTerm::Param(0), BodyTerm::Call(Op::Add, vec![0])]), malformed);
         let inner = Op::User(least(Laws::default()));
-        assert_eq!(define(&["a"], vec![Term::Param(0), Term::Call(inner, vec![0, 0])]), malformed);
-        let long = std::iter::once(Term::Param(0)).chain((0..MAX_TERMS).map(|k| Term::Call(Op::Neg, vec![k])));
+        assert_eq!(define(&["a"], vec![BodyTerm::Param(0), BodyTerm::Call(inner, vec![0, 0])]), malformed);
+        let long = std::iter::once(BodyTerm::Param(0)).chain((0..MAX_TERMS).map(|k| BodyTerm::Call(Op::Neg, vec![k])));
         assert_eq!(define(&["a"], long.collect()), Err(Undefinable::TooLong));
         let laws = Laws { idempotent: true, ..Laws::default() };
-        let unary = UserOp::define("f", &["a"], vec![Term::Param(0)], laws);
+        let unary = UserOp::define("f", &["a"], vec![BodyTerm::Param(0)], laws);
         assert_eq!(unary, Err(Undefinable::LawsOfNonBinary));
     }
 

@@ -1,4 +1,4 @@
-//! One scalar of any value type, and conversions between types.
+//! Scalar values of any type, and conversions between types.
 
 use super::dtype::{DType, Kind};
 use num_complex::Complex;
@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 /// A scalar with its type.
 ///
 /// Equality and hashing are by type and bits (so expressions can be interned): `NaN == NaN`, and
-/// `0.0 != -0.0`. What a *program* means by `==` is the operator `eq`; see [`Value::same_number`].
+/// `0.0 != -0.0`. A program's `==` is the operator `eq`; see [`Value::same_number`].
 ///
 /// ```
 /// use tamis_ir::{DType, Value};
@@ -35,7 +35,8 @@ pub enum Value {
     C128(Complex<f64>),
 }
 
-/// Runs `$body` with `$x` bound to the payload of a real [`Value`]; `$complex` for the complex ones.
+/// Runs `$body` with `$x` bound to the payload of a real [`Value`]; `$complex` for the complex
+/// ones.
 macro_rules! for_real {
     ($value:expr, $x:ident => $body:expr, complex $c:ident => $complex:expr) => {
         match $value {
@@ -189,8 +190,8 @@ impl Value {
         }
     }
 
-    /// True if both are the same number of the same type: zeros of either sign are one number,
-    /// and so are all NaNs. This is what "equals the fill" means throughout Tamis.
+    /// True if both are the same number of the same type: zeros of either sign are one number, and
+    /// so are all NaNs. This is the meaning of "equals the fill" throughout Tamis.
     pub fn same_number(self, other: Value) -> bool {
         if self.dtype() != other.dtype() {
             return false;
@@ -255,7 +256,7 @@ impl Hash for Value {
     }
 }
 
-/// Writes a number so that Tamis' own text reads it back: `3`, `3.0`, `inf`, `-2.5`, `1.0+2.0j`.
+/// Writes a number so that the parser reads it back: `3`, `3.0`, `inf`, `-2.5`, `1.0+2.0j`.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn float(f: &mut fmt::Formatter<'_>, x: f64, shortest: String) -> fmt::Result {

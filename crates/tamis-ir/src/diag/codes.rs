@@ -1,4 +1,5 @@
-//! Diagnostic codes: one row each, with its title and the explanation that `tamis explain CODE` prints.
+//! Diagnostic codes: one row each, with a title and the explanation that `tamis explain CODE`
+//! prints.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,9 @@
-//! Diagnostics: the only way a user's mistake is reported.
+//! Diagnostics: reports of users' mistakes, as data.
 //!
-//! A [`Diagnostic`] is data: a stable [`Code`], a message, labelled spans in the user's own text or a
-//! line of the user's own file, notes, and at least one thing that would work. Rendering is separate
-//! ([`Diagnostic::render`]); the other doors (Python, JSON) read the fields.
+//! A [`Diagnostic`] holds a stable [`Code`], a message, labelled spans in the user's own text or a
+//! line of the user's own file, notes, and at least one alternative that would work. Rendering is
+//! separate ([`Diagnostic::render`]); the other interfaces (Python, JSON) read the fields. Every
+//! mistake of a user is reported by a diagnostic, never by a panic.
 
 mod codes;
 mod render;
@@ -44,7 +45,7 @@ impl Span {
     }
 }
 
-/// A text that spans point into, with the name to show for it.
+/// A text with spans, and the name that messages show for it.
 ///
 /// ```
 /// use tamis_ir::diag::{Source, Span};
@@ -101,7 +102,7 @@ pub enum Severity {
     Warning,
 }
 
-/// A place in the user's text, with what to say there.
+/// A span of the user's text, with a message.
 ///
 /// ```
 /// use tamis_ir::diag::{Code, Diagnostic, Source, Span};
@@ -118,34 +119,34 @@ pub struct Label {
     pub message: String,
 }
 
-/// A place in a data file.
+/// A location in a data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Place {
+pub struct FileLocation {
     pub file: String,
-    /// The line, counted from 1, where that is known.
+    /// The line, counted from 1, if it exists.
     pub line: Option<u64>,
-    /// The offending line (shortened), where it is text.
+    /// The offending line (shortened), if the file is text.
     pub excerpt: Option<String>,
 }
 
 /// The contents of a [`Diagnostic`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub struct Parts {
+pub struct DiagnosticParts {
     pub code: Code,
     pub severity: Severity,
     pub message: String,
     /// The text that `labels` point into.
     pub source: Option<Arc<Source>>,
-    /// The first label is the place of the mistake; others are related places.
+    /// The first label is the location of the mistake; others are related locations.
     pub labels: Vec<Label>,
-    pub place: Option<Place>,
+    pub place: Option<FileLocation>,
     pub notes: Vec<String>,
     pub help: Vec<String>,
 }
 
-/// A user's mistake, told so that the user can mend it.
+/// A report of a user's mistake, with a way to correct it.
 ///
 /// ```
 /// use tamis_ir::diag::{Code, Diagnostic};
@@ -155,15 +156,15 @@ pub struct Parts {
 /// assert!(d.render(false).contains("a.mtx:12"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnostic(Box<Parts>);
+pub struct Diagnostic(Box<DiagnosticParts>);
 
-/// A result whose error is the user's to mend.
+/// A result whose error is a user's mistake.
 pub type Result<T> = std::result::Result<T, Diagnostic>;
 
 impl Diagnostic {
     /// An error with a code and a message, to be completed by the methods below.
     pub fn new(code: Code, message: impl Into<String>) -> Diagnostic {
-        Diagnostic(Box::new(Parts {
+        Diagnostic(Box::new(DiagnosticParts {
             code,
             severity: Severity::Error,
             message: message.into(),
@@ -182,61 +183,62 @@ impl Diagnostic {
         d
     }
 
-    /// Adds a labelled span; the first one is the place of the mistake.
+    /// Adds a labelled span; the first one is the location of the mistake.
     pub fn label(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, message: message.into() });
         self
     }
 
-    /// Says which text the labels point into.
+    /// Sets the text of the labels.
     pub fn with_source(mut self, source: &Arc<Source>) -> Diagnostic {
         self.source.get_or_insert_with(|| source.clone());
         self
     }
 
-    /// Names the file the mistake is in.
+    /// Sets the file of the mistake.
     pub fn in_file(mut self, file: impl Into<String>) -> Diagnostic {
         let file = file.into();
-        self.place.get_or_insert(Place { file, line: None, excerpt: None });
+        self.place.get_or_insert(FileLocation { file, line: None, excerpt: None });
         self
     }
 
-    /// Names the line (from 1) of the file the mistake is in, and quotes it.
+    /// Sets the file and the line (from 1) of the mistake, and quotes the line.
     pub fn at_line(mut self, file: impl Into<String>, line: u64, text: &str) -> Diagnostic {
         let shown: String = text.trim_end().chars().take(100).collect();
         let excerpt = Some(if shown.len() < text.trim_end().len() { shown + "…" } else { shown });
-        self.place = Some(Place { file: file.into(), line: Some(line), excerpt });
+        self.place = Some(FileLocation { file: file.into(), line: Some(line), excerpt });
         self
     }
 
-    /// Adds a fact that helps to understand.
+    /// Adds a fact that helps to understand the mistake.
     pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
         self.notes.push(note.into());
         self
     }
 
-    /// Adds something that would work.
+    /// Adds an alternative that would work.
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help.push(help.into());
         self
     }
 
-    /// Text for people: what happened, where, and what would work; with or without ANSI colours.
+    /// Renders for people: the mistake, its location, and an alternative; with or without ANSI
+    /// colours.
     pub fn render(&self, colour: bool) -> String {
         render::render(self, colour)
     }
 }
 
 impl Deref for Diagnostic {
-    type Target = Parts;
+    type Target = DiagnosticParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &DiagnosticParts {
         &self.0
     }
 }
 
 impl DerefMut for Diagnostic {
-    fn deref_mut(&mut self) -> &mut Parts {
+    fn deref_mut(&mut self) -> &mut DiagnosticParts {
         &mut self.0
     }
 }
@@ -246,8 +248,8 @@ impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] {}", self.code, self.message)?;
         match &self.place {
-            Some(Place { file, line: Some(line), .. }) => write!(f, " ({file}:{line})"),
-            Some(Place { file, .. }) => write!(f, " ({file})"),
+            Some(FileLocation { file, line: Some(line), .. }) => write!(f, " ({file}:{line})"),
+            Some(FileLocation { file, .. }) => write!(f, " ({file})"),
             None => Ok(()),
         }
     }
@@ -255,7 +257,7 @@ impl fmt::Display for Diagnostic {
 
 impl std::error::Error for Diagnostic {}
 
-/// Several mistakes found in one go (never empty).
+/// Several mistakes of one run (never empty).
 ///
 /// ```
 /// use tamis_ir::Program;
@@ -292,7 +294,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The name in `candidates` that `word` was probably meant to be.
+/// The candidate that is closest to `word` in spelling, if one is close.
 ///
 /// ```
 /// use tamis_ir::diag::did_you_mean;

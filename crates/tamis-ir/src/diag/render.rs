@@ -1,4 +1,4 @@
-//! Diagnostics as text for people.
+//! Rendering of diagnostics as text for people.
 
 use super::{Diagnostic, Severity};
 use ariadne::{CharSet, Color, Config, IndexType, Label, Report, ReportKind};
@@ -43,7 +43,8 @@ fn in_text(d: &Diagnostic, name: &str, text: &str, colour: bool) -> String {
     tidy(&relocated(d, &String::from_utf8_lossy(&out)))
 }
 
-/// Related places that are shown apart stand under the place of the mistake: each gets its own.
+/// Moves the headers of related labels: each label of another line gets a header with its own line
+/// and column.
 fn relocated(d: &Diagnostic, text: &str) -> String {
     let Some(source) = &d.source else { return text.to_string() };
     let place = |label: &super::Label| source.line_column(label.span.start);
@@ -53,7 +54,7 @@ fn relocated(d: &Diagnostic, text: &str) -> String {
     let mut shown = String::new();
     for (k, line) in lines.iter().enumerate() {
         let related = k > 1 && line.contains(&first) && (line.contains("|-[") || line.contains("├─["));
-        // The number of the line that is quoted next says which label it is.
+        // The number of the next quoted line identifies the label.
         let quoted = lines[k + 1..].iter().take(2).find_map(|next| number(next));
         let label = d.labels.iter().skip(1).find(|label| related && Some(place(label).0) == quoted);
         shown += &label.map_or_else(|| line.to_string(), |label| line.replacen(&first, &written(place(label)), 1));
@@ -62,7 +63,7 @@ fn relocated(d: &Diagnostic, text: &str) -> String {
     shown
 }
 
-/// The number at the beginning of a quoted line, which may be coloured.
+/// The line number at the start of a quoted line, which may be coloured.
 fn number(line: &str) -> Option<usize> {
     let mut plain = String::new();
     let mut rest = line;
@@ -75,7 +76,7 @@ fn number(line: &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// Lines end where their text ends.
+/// Removes trailing blanks.
 fn tidy(text: &str) -> String {
     text.lines().map(|line| line.trim_end().to_string() + "\n").collect()
 }

@@ -1,5 +1,5 @@
-//! From dimensions to levels and back: what coordinate each level stores, and which element a tuple of stored
-//! coordinates is.
+//! Storage maps: from the dimensions of a tensor to the coordinates that its levels store, and
+//! back.
 //!
 //! | expression | stores | size |
 //! |---|---|---|
@@ -8,14 +8,15 @@
 //! | `i%k` | i modulo k | the smaller of k and n |
 //! | `i-j` | i - j + (m - 1), which is never negative | n + m - 1; 0 if either is 0 |
 //!
-//! where n is the size of dimension i and m that of j. Where k does not divide n, and for differences, some tuples of
-//! stored coordinates are no element: there is room for them, they hold the fill, and whoever lists elements skips them.
+//! where n is the size of dimension i and m that of j. If k does not divide n, and for differences,
+//! some tuples of stored coordinates are padding: they belong to no element, hold the fill, and are
+//! skipped by enumeration.
 
 use super::{DimExpr, Format};
 use crate::diag::{Code, Diagnostic, Result};
 
 impl DimExpr {
-    /// The dimension that it stores, whole or in part; of a difference, the first one.
+    /// The dimension that it stores, completely or partially; of a difference, the first one.
     pub const fn dimension(self) -> usize {
         match self {
             DimExpr::Dim(d) | DimExpr::Div(d, _) | DimExpr::Mod(d, _) | DimExpr::Diff(d, _) => d,
@@ -51,7 +52,7 @@ impl DimExpr {
         })
     }
 
-    /// The coordinate to store for these coordinates of an element.
+    /// The stored coordinate for the coordinates of an element.
     pub fn store(self, shape: &[u64], coordinates: &[u64]) -> u64 {
         match self {
             DimExpr::Dim(d) => coordinates[d],
@@ -71,7 +72,7 @@ pub fn extents(map: &[DimExpr], shape: &[u64]) -> Result<Vec<u64>> {
 /// True if every tuple of stored coordinates is an element.
 pub fn is_onto(map: &[DimExpr], shape: &[u64]) -> bool {
     let size = |d: usize| shape.get(d).copied().unwrap_or(0);
-    // Without elements there is no room for any.
+    // A tensor without elements has no padding.
     shape.contains(&0)
         || map.iter().all(|e| match *e {
             DimExpr::Dim(_) => true,
@@ -80,7 +81,8 @@ pub fn is_onto(map: &[DimExpr], shape: &[u64]) -> bool {
         })
 }
 
-/// The element that a tuple of stored coordinates is; `false` if it is none, and `coordinates` mean nothing then.
+/// The element of a tuple of stored coordinates; `false` for padding, and `coordinates` are
+/// meaningless then.
 pub fn restore(map: &[DimExpr], shape: &[u64], stored: &[u64], coordinates: &mut [u64]) -> bool {
     coordinates.fill(0);
     for (e, c) in map.iter().zip(stored) {
@@ -91,7 +93,7 @@ pub fn restore(map: &[DimExpr], shape: &[u64], stored: &[u64], coordinates: &mut
             DimExpr::Diff(..) => {}
         }
     }
-    // The dimension that is subtracted is stored whole, and so is known by now.
+    // The subtracted dimension is stored completely, so it is already restored.
     for (e, c) in map.iter().zip(stored) {
         if let DimExpr::Diff(a, b) = *e {
             match c.saturating_add(coordinates[b]).checked_sub(shape[b].saturating_sub(1)) {
@@ -117,7 +119,7 @@ impl Format {
         extents(&self.map, shape)
     }
 
-    /// The coordinates that levels store for an element: one for each level.
+    /// The stored coordinates of an element: one for each level.
     ///
     /// ```
     /// use tamis_ir::Format;
@@ -129,7 +131,7 @@ impl Format {
         self.map.iter().map(|e| e.store(shape, coordinates)).collect()
     }
 
-    /// The element for which levels store these coordinates; none if there is no such element.
+    /// The element of a tuple of stored coordinates; `None` for padding.
     ///
     /// ```
     /// use tamis_ir::Format;
@@ -154,7 +156,8 @@ impl Format {
 mod tests {
     use super::*;
 
-    /// Every element has one place, every place at most one element, and the places that have none are counted.
+    /// The map is a bijection between elements and tuples of stored coordinates without padding,
+    /// and padding is counted.
     #[test]
     fn there_and_back() {
         let maps = [

@@ -1,8 +1,8 @@
-//! Formats: how a tensor is stored, one level per storage dimension, outermost first, and a leaf.
+//! Storage formats: one level per storage dimension, outermost first, and a leaf.
 //!
-//! A [`Format`] has a fixed rank; a [`FormatSpec`] is what a user writes, which may take the rank of the
-//! tensor it is used for (`dense`, `coo`, `csf`). The text form is parsed by [`FormatSpec::parse`] and
-//! printed by `Display`; parsing what was printed gives the same format.
+//! A [`Format`] has a fixed rank. A [`FormatSpec`] is the user's specification, which may take
+//! the rank of its tensor (`dense`, `coo`, `csf`). [`FormatSpec::parse`] parses the text form,
+//! `Display` prints it; a printed format parses to the same format.
 
 pub mod map;
 mod parse;
@@ -64,7 +64,7 @@ impl LevelKind {
         }
     }
 
-    /// True if it has an array of positions (`pos` or `ofs`), whose width may be written.
+    /// True if it has an array of positions (`pos` or `ofs`), whose width may be specified.
     pub const fn has_positions(self) -> bool {
         !matches!(self, LevelKind::Dense | LevelKind::Singleton | LevelKind::Interval)
     }
@@ -120,13 +120,13 @@ impl Width {
         }
     }
 
-    /// The width chosen when none is written: the smaller of 32 and 64 bits that holds `largest`.
+    /// The default width: the smaller of 32 and 64 bits that holds `largest`.
     pub const fn automatic(largest: u64) -> Width {
         if largest <= u32::MAX as u64 { Width::U32 } else { Width::U64 }
     }
 }
 
-/// One level: what it is, and what was written about it.
+/// One level: its kind, and its specified properties.
 ///
 /// ```
 /// use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec, Width};
@@ -143,14 +143,14 @@ pub struct LevelSpec {
     pub nonunique: bool,
     /// The coordinates of a fiber are stored in any order, each once.
     pub nonordered: bool,
-    /// The width of positions (`pos`, `ofs`), where written.
+    /// The width of positions (`pos`, `ofs`), if specified.
     pub pos: Option<Width>,
-    /// The width of coordinates (`crd`, `start`, `end`), where written.
+    /// The width of coordinates (`crd`, `start`, `end`), if specified.
     pub crd: Option<Width>,
 }
 
 impl LevelSpec {
-    /// A level with nothing but its kind written.
+    /// A level without specified properties.
     pub const fn new(kind: LevelKind) -> LevelSpec {
         LevelSpec { kind, nonunique: false, nonordered: false, pos: None, crd: None }
     }
@@ -166,13 +166,14 @@ impl LevelSpec {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Leaf {
-    /// A value array; coordinates that are not stored hold the fill (0 where none is written).
+    /// A value array; coordinates that are not stored hold the fill (0 by default).
     Element(Option<Value>),
-    /// No values: what is stored is `true`, the rest `false`.
+    /// No values: stored coordinates are `true`, all others `false`.
     Pattern,
 }
 
-/// The coordinate that a level stores, in terms of the tensor's dimensions (numbered from 0).
+/// The coordinate that a level stores, as an expression of the tensor's dimensions (numbered from
+/// 0).
 ///
 /// ```
 /// use tamis_ir::format::{DimExpr, Format};
@@ -210,14 +211,14 @@ pub struct Format {
     ism: Option<Ism>,
 }
 
-/// Insert, sort, merge: how a tensor is written whose elements come in any order.
+/// Insert, sort, merge: the workspace of a tensor whose elements are written in any order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ism {
     /// The insertion policy: `coord`, `hash`, `bucket`, or a user-defined one.
     pub policy: String,
     /// The number of insertions that are buffered before they are sorted and merged, if specified.
     pub capacity: Option<u64>,
-    /// Sorting and merging go on beside insertion.
+    /// A worker thread sorts and merges while the kernel inserts.
     pub pipelined: bool,
 }
 
@@ -225,7 +226,7 @@ pub struct Ism {
 pub const MAX_RANK: usize = 32;
 
 impl Format {
-    /// A format from its parts, checked.
+    /// A format from its components, verified.
     pub fn new(rank: usize, map: Vec<DimExpr>, levels: Vec<LevelSpec>, leaf: Leaf) -> Result<Format> {
         let format = Format { rank, map, levels, leaf, ism: None };
         format.check()?;
@@ -306,7 +307,7 @@ impl Format {
         self
     }
 
-    /// The same with coordinates of this width in all levels that store some.
+    /// The same format with coordinates of this width in all levels that store coordinates.
     ///
     /// ```
     /// use tamis_ir::format::{Format, Width};
@@ -323,19 +324,20 @@ impl Format {
         Format { map, ism: Some(ism), ..ShortName::Coo.levels(rank).with_leaf(leaf) }
     }
 
-    /// The workspace, if results are inserted, sorted and merged; the levels are then coordinate levels.
+    /// The workspace, if results are inserted, sorted and merged; the levels are then coordinate
+    /// levels.
     pub fn ism(&self) -> Option<&Ism> {
         self.ism.as_ref()
     }
 
-    /// The format of what such a tensor holds when all is written: its levels.
+    /// The format of the finished tensor: its levels, without the workspace.
     ///
     /// ```
     /// use tamis_ir::format::Format;
     /// let workspace = Format::parse("ism(coord, 1024)", 2).unwrap();
-    /// assert_eq!(workspace.settled(), Format::coo(2));
+    /// assert_eq!(workspace.without_workspace(), Format::coo(2));
     /// ```
-    pub fn settled(mut self) -> Format {
+    pub fn without_workspace(mut self) -> Format {
         self.ism = None;
         self
     }
@@ -372,7 +374,8 @@ impl Format {
         self.check_levels()
     }
 
-    /// Every dimension is stored whole, or as quotient and remainder of one divisor, or (once) as a difference.
+    /// Every dimension is stored as itself, as quotient and remainder of one divisor, or (once) as
+    /// a difference.
     fn check_map(&self) -> Result<()> {
         let bad = |message: String| {
             Err(Diagnostic::new(Code::E0606, message)
@@ -434,8 +437,8 @@ impl Format {
         Ok(())
     }
 
-    /// Lists in any order: only coordinates that are there once, and only where nothing lies below that would have to
-    /// follow their order.
+    /// Unordered coordinate lists: coordinates must be unique, and no level below may depend on
+    /// their order.
     fn check_nonordered(&self, k: usize) -> Result<()> {
         let level = self.levels[k];
         let wrong = |message: String| Diagnostic::new(Code::E0604, message);
@@ -482,7 +485,7 @@ impl ShortName {
             ShortName::Coo => {
                 let mut format = Format::uniform(LevelKind::Singleton, rank);
                 if let Some(first) = format.levels.first_mut() {
-                    // With one dimension there is nothing below that could tell equal coordinates apart.
+                    // With one dimension, no level below could distinguish equal coordinates.
                     *first = LevelSpec { nonunique: rank > 1, ..LevelSpec::new(LevelKind::Sparse) };
                 }
                 format
@@ -491,7 +494,7 @@ impl ShortName {
     }
 }
 
-/// A format as a user writes it: of one rank, or of any.
+/// A user's specification of a format, of one rank or of any.
 ///
 /// ```
 /// use tamis_ir::format::FormatSpec;
@@ -503,7 +506,7 @@ impl ShortName {
 pub enum FormatSpec {
     /// `dense`, `coo` or `csf`, with a leaf.
     AnyRank(ShortName, Leaf),
-    /// A workspace, which takes the rank of the tensor unless dimensions are named.
+    /// A workspace, which takes the rank of the tensor unless it names dimensions.
     Ism(Ism, Leaf),
     /// A format of a fixed rank.
     Fixed(Format),
@@ -515,7 +518,7 @@ impl FormatSpec {
         parse::parse(text)
     }
 
-    /// The leaf that was written.
+    /// The specified leaf.
     pub fn leaf(&self) -> Leaf {
         match self {
             FormatSpec::AnyRank(_, leaf) | FormatSpec::Ism(_, leaf) => *leaf,

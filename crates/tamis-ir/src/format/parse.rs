@@ -1,4 +1,4 @@
-//! The grammar of formats: `[ (i,j) -> (expr, ...) : ] level {, level} [; leaf]`, or a short name.
+//! Parser of formats: `[ (i,j) -> (expr, ...) : ] level {, level} [; leaf]`, or a short name.
 
 use super::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelKind, LevelSpec, ShortName, Width};
 use crate::algebra::Value;
@@ -11,7 +11,7 @@ pub(super) fn parse(text: &str) -> Result<FormatSpec> {
     if let Some(error) = errors.into_iter().next() {
         return Err(in_text(error));
     }
-    let mut parser = Parser { tokens, at: 0 };
+    let mut parser = FormatParser { tokens, at: 0 };
     let end = Span::new(0..text.len());
     parser.format().map_err(|mut d| {
         if d.labels.is_empty() {
@@ -21,12 +21,12 @@ pub(super) fn parse(text: &str) -> Result<FormatSpec> {
     })
 }
 
-struct Parser {
+struct FormatParser {
     tokens: Vec<Token>,
     at: usize,
 }
 
-impl Parser {
+impl FormatParser {
     fn peek(&self) -> &Token {
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }
@@ -280,7 +280,7 @@ impl Parser {
                 }
                 let fill = self.number()?;
                 self.expect(")")?;
-                // The default reads and prints as nothing, so that equal formats are equal.
+                // The default prints as nothing, so that equal formats are equal.
                 Ok(Leaf::Element(Some(fill).filter(|f| *f != Value::I64(0))))
             }
             _ => Err(Diagnostic::new(Code::E0602, format!("`{name}` is not a leaf"))

@@ -1,4 +1,4 @@
-//! Formats as text that [`super::FormatSpec::parse`] reads back.
+//! Printer of formats, in the text form that [`super::FormatSpec::parse`] reads back.
 
 use super::{DimExpr, Format, FormatSpec, Ism, Leaf, LevelSpec, ShortName};
 use std::fmt;
@@ -65,7 +65,7 @@ impl fmt::Display for DimExpr {
 }
 
 impl Format {
-    /// The short name of these levels (the leaf aside), if they have one.
+    /// The short name of these levels (without the leaf), if they have one.
     pub fn short_name(&self) -> Option<String> {
         if self.ism.is_some() {
             return None;
@@ -88,7 +88,7 @@ impl Format {
         }
     }
 
-    /// The levels and the leaf, spelled out.
+    /// The levels and the leaf in long form.
     pub fn long_name(&self) -> String {
         let mut out = String::new();
         if self.map.iter().enumerate().any(|(k, e)| *e != DimExpr::Dim(k)) {
@@ -112,7 +112,7 @@ fn leaf_suffix(leaf: Leaf) -> String {
     }
 }
 
-/// The short name where there is one that means the same whatever the rank, else the levels.
+/// The short name if it has the same meaning for every rank, else the levels.
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.short_name() {

@@ -1,36 +1,36 @@
-//! The stored entries of a parameter, numbered in the order in which they are stored.
+//! Queries of stored entries (`A.nnz`, `A.coords`, `A.data`, `A.first`), in storage order.
 
-use super::{Machine, Operand, Seen};
+use super::{Operand, ProgramInterpreter, Seen};
 use crate::algebra::Value;
 use crate::diag::{Code, Diagnostic, Result};
 use crate::program::{Entry, EntryPart, Program};
 
 /// All entries of a tensor.
-pub(super) struct Entries {
+pub(super) struct StoredEntries {
     /// For each entry, its coordinates in the order of levels.
     stored: Vec<(Vec<u64>, Value)>,
     /// The dimension that each level stores.
     order: Vec<usize>,
 }
 
-impl Entries {
-    fn of(operand: &dyn Operand) -> Entries {
+impl StoredEntries {
+    fn of(operand: &dyn Operand) -> StoredEntries {
         let order = operand.storage_order();
         let mut stored = Vec::new();
         operand.for_each_stored(&mut |coordinates, value| {
             stored.push((order.iter().map(|dim| coordinates[*dim]).collect(), value));
         });
-        Entries { stored, order }
+        StoredEntries { stored, order }
     }
 
-    /// The entries of those parameters that a program asks about.
-    pub(super) fn of_all(program: &Program, params: &[&dyn Operand]) -> Vec<Option<Entries>> {
-        let mut found: Vec<Option<Entries>> = program.tensors.iter().map(|_| None).collect();
+    /// The entries of the parameters that a program queries.
+    pub(super) fn of_all(program: &Program, params: &[&dyn Operand]) -> Vec<Option<StoredEntries>> {
+        let mut found: Vec<Option<StoredEntries>> = program.tensors.iter().map(|_| None).collect();
         for id in program.exprs.ids() {
             if let crate::program::Expr::Entry(entry) = program.expr(id)
                 && let Some(param) = program.params.iter().position(|other| *other == entry.tensor)
             {
-                found[entry.tensor.index()].get_or_insert_with(|| Entries::of(params[param]));
+                found[entry.tensor.index()].get_or_insert_with(|| StoredEntries::of(params[param]));
             }
         }
         found
@@ -45,8 +45,8 @@ impl Entries {
     }
 }
 
-impl Machine<'_> {
-    /// The answer to a query about stored elements.
+impl ProgramInterpreter<'_> {
+    /// Answers a query about stored elements.
     pub(super) fn entry(&mut self, entry: &Entry) -> Result<Seen> {
         let at = entry.at.iter().map(|e| self.integer(*e)).collect::<Result<Vec<i64>>>()?;
         let known = |value| Ok(Seen { value: Some(value), structural: false });

@@ -1,32 +1,34 @@
-//! Tensors as the interpreter sees them: a value at every coordinate, and whether it is stored.
+//! Grids: dense tensors of the reference interpreter, with a value and a stored flag at every
+//! coordinate.
 
 use crate::algebra::{DType, Value};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::format::{DimExpr, Format, LevelKind};
 use rustc_hash::FxHashMap;
 
-/// A tensor that can be interpreted: it lists what it stores.
+/// A tensor that can be interpreted: it enumerates its stored elements.
 pub trait Operand {
     /// The size of each dimension.
     fn shape(&self) -> &[u64];
     /// The type of values.
     fn dtype(&self) -> DType;
-    /// The value of everything that is not stored.
+    /// The value of coordinates that are not stored.
     fn fill(&self) -> Value;
-    /// Calls `visit` with the coordinates and the value of everything stored, each once, in the order in which it is stored.
+    /// Calls `visit` once for each stored element, with its coordinates and value, in storage
+    /// order.
     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value));
-    /// True if it is a number that stands for a literal: its type adapts to those that it meets.
+    /// True if it stands for a literal: its type adapts to the types of other operands.
     fn is_literal(&self) -> bool {
         false
     }
-    /// The dimensions in the order in which they are stored, outermost first: entries are stored by their coordinates in this
-    /// order.
+    /// The dimensions in storage order, outermost first: entries are stored by their coordinates in
+    /// this order.
     fn storage_order(&self) -> Vec<usize> {
         (0..self.shape().len()).collect()
     }
 }
 
-/// Grids up to this many cells are arrays, larger ones are maps.
+/// Grids up to this many cells are arrays, larger ones are hash maps.
 const ARRAY_LIMIT: u64 = 1 << 22;
 
 /// A tensor with random access to every coordinate.
@@ -34,45 +36,45 @@ const ARRAY_LIMIT: u64 = 1 << 22;
 pub struct Grid {
     shape: Vec<u64>,
     fill: Value,
-    cells: Table<Value>,
-    /// The stored coordinates; `None` for all.
-    stored: Option<Stored>,
+    cells: CellTable<Value>,
+    /// The stored coordinates; `None` if all are stored.
+    stored: Option<StoredSet>,
 }
 
-/// Coordinates are stored if one was written that agrees with them in these dimensions (a whole dense fiber
-/// comes into being at once).
+/// Coordinates are stored if a written coordinate agrees with them in these dimensions (the write
+/// of one element stores its whole dense fiber).
 #[derive(Clone, Debug)]
-struct Stored {
+struct StoredSet {
     dims: Vec<usize>,
-    written: Table<bool>,
+    written: CellTable<bool>,
 }
 
-/// Something for every coordinate of a shape.
+/// A table with one value for every coordinate of a shape.
 #[derive(Clone, Debug)]
-enum Table<T> {
+enum CellTable<T> {
     /// Row-major, every cell.
     Array(Vec<T>),
-    /// Cells that were written, by their row-major number; the others hold the default.
+    /// Written cells by their row-major offset; the others hold the default.
     Map(FxHashMap<u128, T>, T),
-    /// The same for shapes whose cells cannot be numbered.
+    /// The same for shapes whose row-major offsets overflow.
     Huge(FxHashMap<Vec<u64>, T>, T),
 }
 
-impl<T: Copy> Table<T> {
-    fn new(shape: impl Iterator<Item = u64> + Clone, default: T) -> Table<T> {
+impl<T: Copy> CellTable<T> {
+    fn new(shape: impl Iterator<Item = u64> + Clone, default: T) -> CellTable<T> {
         match shape.clone().try_fold(1u128, |cells, n| cells.checked_mul(n.into())) {
-            Some(cells) if cells <= ARRAY_LIMIT.into() => Table::Array(vec![default; cells as usize]),
-            Some(_) => Table::Map(FxHashMap::default(), default),
-            None => Table::Huge(FxHashMap::default(), default),
+            Some(cells) if cells <= ARRAY_LIMIT.into() => CellTable::Array(vec![default; cells as usize]),
+            Some(_) => CellTable::Map(FxHashMap::default(), default),
+            None => CellTable::Huge(FxHashMap::default(), default),
         }
     }
 
-    /// The value at a position, given with the shape.
+    /// The value at a coordinate, given with the shape.
     fn get(&self, position: impl Iterator<Item = (u64, u64)>) -> T {
         match self {
-            Table::Array(values) => values[array_offset(position)],
-            Table::Map(values, default) => values.get(&map_offset(position)).copied().unwrap_or(*default),
-            Table::Huge(values, default) => {
+            CellTable::Array(values) => values[array_offset(position)],
+            CellTable::Map(values, default) => values.get(&map_offset(position)).copied().unwrap_or(*default),
+            CellTable::Huge(values, default) => {
                 values.get(&position.map(|(i, _)| i).collect::<Vec<_>>()).copied().unwrap_or(*default)
             }
         }
@@ -80,11 +82,11 @@ impl<T: Copy> Table<T> {
 
     fn set(&mut self, position: impl Iterator<Item = (u64, u64)>, value: T) {
         match self {
-            Table::Array(values) => values[array_offset(position)] = value,
-            Table::Map(values, _) => {
+            CellTable::Array(values) => values[array_offset(position)] = value,
+            CellTable::Map(values, _) => {
                 values.insert(map_offset(position), value);
             }
-            Table::Huge(values, _) => {
+            CellTable::Huge(values, _) => {
                 values.insert(position.map(|(i, _)| i).collect(), value);
             }
         }
@@ -92,9 +94,9 @@ impl<T: Copy> Table<T> {
 
     fn reset(&mut self, default: T) {
         match self {
-            Table::Array(values) => values.fill(default),
-            Table::Map(values, _) => values.clear(),
-            Table::Huge(values, _) => values.clear(),
+            CellTable::Array(values) => values.fill(default),
+            CellTable::Map(values, _) => values.clear(),
+            CellTable::Huge(values, _) => values.clear(),
         }
     }
 }
@@ -111,11 +113,11 @@ impl Grid {
     /// A dense grid from row-major values.
     ///
     /// # Panics
-    /// If there are not as many values as the shape has cells.
+    /// If the number of values differs from the number of cells.
     pub fn from_values(shape: &[u64], values: &[Value]) -> Grid {
         assert_eq!(shape.iter().product::<u64>(), values.len() as u64, "one value per cell");
         let fill = values.first().map_or(Value::F64(0.0), |v| Value::zero(v.dtype()));
-        Grid { shape: shape.to_vec(), fill, cells: Table::Array(values.to_vec()), stored: None }
+        Grid { shape: shape.to_vec(), fill, cells: CellTable::Array(values.to_vec()), stored: None }
     }
 
     /// A copy of any tensor.
@@ -133,7 +135,7 @@ impl Grid {
         grid
     }
 
-    /// A tensor that a program declares: all fill.
+    /// A declared tensor: all fill.
     pub(super) fn declared(shape: &[u64], fill: Value, format: &Format) -> Result<Grid> {
         if format.is_all_dense() && cell_count(shape).is_none() {
             return Err(Diagnostic::new(
@@ -142,7 +144,7 @@ impl Grid {
             )
             .help("declare it with a sparse format"));
         }
-        // Levels below the last one that is not dense come and go as a whole.
+        // Levels below the last sparse level are stored or absent together.
         let last = format.levels().iter().rposition(|l| l.kind != LevelKind::Dense);
         let dims = last.map(|last| {
             let mut dims: Vec<usize> = format.map()[..=last]
@@ -159,16 +161,16 @@ impl Grid {
         Ok(Grid::empty(shape, fill, dims))
     }
 
-    /// A scalar that counts as stored once it was written.
+    /// A scalar that counts as stored after its first write.
     pub(super) fn sparse_scalar(fill: Value) -> Grid {
         Grid::empty(&[], fill, Some(Vec::new()))
     }
 
     fn empty(shape: &[u64], fill: Value, stored_by: Option<Vec<usize>>) -> Grid {
-        let cells = Table::new(shape.iter().copied(), fill);
+        let cells = CellTable::new(shape.iter().copied(), fill);
         let stored = stored_by.map(|dims| {
-            let written = Table::new(dims.iter().map(|d| shape[*d]), false);
-            Stored { dims, written }
+            let written = CellTable::new(dims.iter().map(|d| shape[*d]), false);
+            StoredSet { dims, written }
         });
         Grid { shape: shape.to_vec(), fill, cells, stored }
     }
@@ -183,7 +185,7 @@ impl Grid {
         self.fill.dtype()
     }
 
-    /// The value at a coordinate; `None` outside.
+    /// The value at a coordinate; `None` outside of the shape.
     pub fn get(&self, position: &[u64]) -> Option<Value> {
         let inside = position.len() == self.shape.len() && position.iter().zip(&self.shape).all(|(i, n)| i < n);
         inside.then(|| self.read(position).0)
@@ -207,7 +209,7 @@ impl Grid {
         }
     }
 
-    /// All fill again.
+    /// Resets every coordinate to the fill.
     pub(super) fn reset(&mut self) {
         self.cells.reset(self.fill);
         if let Some(stored) = &mut self.stored {
@@ -218,12 +220,12 @@ impl Grid {
     /// All values, row-major; `None` if there are too many to list.
     pub fn to_values(&self) -> Option<Vec<Value>> {
         match &self.cells {
-            Table::Array(values) => Some(values.clone()),
+            CellTable::Array(values) => Some(values.clone()),
             _ => None,
         }
     }
 
-    /// The coordinates of a row-major number.
+    /// The coordinates of a row-major offset.
     fn position_of(&self, mut number: u128) -> Vec<u64> {
         let mut position = vec![0; self.shape.len()];
         for (i, n) in position.iter_mut().zip(&self.shape).rev() {
@@ -251,11 +253,12 @@ impl Operand for Grid {
         self.fill
     }
 
-    /// Everything that differs from the fill, or everything at all for a dense grid, in row-major order.
+    /// Every element that differs from the fill, or every element of a dense grid, in row-major
+    /// order.
     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value)) {
         let differs = |value: &Value| !value.same_number(self.fill);
         match &self.cells {
-            Table::Array(values) => {
+            CellTable::Array(values) => {
                 let mut position = vec![0; self.shape.len()];
                 for value in values {
                     if self.stored.is_none() || differs(value) {
@@ -270,13 +273,13 @@ impl Operand for Grid {
                     }
                 }
             }
-            Table::Map(values, _) => {
+            CellTable::Map(values, _) => {
                 let mut sorted: Vec<(u128, Value)> =
                     values.iter().map(|(k, v)| (*k, *v)).filter(|(_, v)| differs(v)).collect();
                 sorted.sort_unstable_by_key(|(number, _)| *number);
                 sorted.iter().for_each(|(number, value)| visit(&self.position_of(*number), *value));
             }
-            Table::Huge(values, _) => {
+            CellTable::Huge(values, _) => {
                 let mut sorted: Vec<(&Vec<u64>, &Value)> = values.iter().filter(|(_, v)| differs(v)).collect();
                 sorted.sort_unstable_by_key(|(position, _)| *position);
                 sorted.iter().for_each(|(position, value)| visit(position, **value));

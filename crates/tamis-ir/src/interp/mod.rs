@@ -1,14 +1,16 @@
-//! The reference interpreter: what programs mean. Dense, slow, obviously right: the oracle that everything
-//! else is compared with.
+//! The reference interpreter: the definition of what programs mean.
 //!
-//! Loops visit every point of their extents in order. Tensors of any format come in through [`Operand`],
-//! which only lists what is stored; results go out as [`Grid`]s.
+//! It is dense, slow and simple: the oracle that every other implementation is compared with.
 //!
-//! **What is not stored annihilates.** By default a product with a 0 *that is not stored* is 0, also when the
-//! other factor is NaN or infinite (a sparse kernel never looks at it); so for every operator with an annihilator, and
-//! a sum with an infinity that is not stored is that infinity. A
-//! value that is known without looking at stored data is called *structural* here: literals, elements that
-//! are not stored, and what is computed from such values alone. With [`Options::strict`], IEEE arithmetic decides alone.
+//! Loops visit every point of their extents in order. Tensors of any format come in through
+//! [`Operand`], which only enumerates stored elements; results go out as [`Grid`]s.
+//!
+//! **A fill annihilates.** By default a product with a 0 *that is not stored* is 0, also when the
+//! other factor is NaN or infinite (a sparse kernel never looks at it). The same holds for every
+//! operator with an annihilator; a sum with an infinity that is not stored is that infinity. A
+//! value is *structural* if it follows without looking at stored data: literals, elements that are
+//! not stored, and expressions of only structural values. With [`Options::strict`], IEEE arithmetic
+//! decides alone.
 
 mod entries;
 mod grid;
@@ -23,14 +25,14 @@ use crate::program::{
     Access, Block, Checked, Declaration, Expr, ExprId, Extent, LoopExtent, Masks, ParamType, Program, ScalarKind, Stmt,
     StmtId, StmtKind, Storage, TensorId, Update,
 };
-use entries::Entries;
+use entries::StoredEntries;
 
 /// The options of the interpreter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// IEEE arithmetic throughout: a 0 that is not stored times NaN is NaN.
     pub strict: bool,
-    /// Give up (with a diagnostic) after so many loop iterations.
+    /// The maximum number of loop iterations; the interpreter reports a diagnostic beyond.
     pub budget: Option<u64>,
 }
 
@@ -39,7 +41,7 @@ pub struct Options {
 pub struct Outcome {
     /// Results in the order of `return`.
     pub results: Vec<Grid>,
-    /// Everything that was inferred.
+    /// The inferred types, dimensions and formats.
     pub checked: Checked,
     /// The number of loop iterations executed.
     pub iterations: u64,
@@ -63,14 +65,14 @@ pub struct Outcome {
 pub fn run(program: &Program, params: &[&dyn Operand], options: Options) -> std::result::Result<Outcome, Diagnostics> {
     let types: Vec<ParamType> = params.iter().map(|p| param_type(*p)).collect();
     let checked = program.check(&types)?;
-    let mut machine = Machine::new(program, &checked, options)?;
+    let mut machine = ProgramInterpreter::new(program, &checked, options)?;
     for (id, param) in program.params.iter().zip(params) {
-        // Of a parameter that the program never subscripts, only the shape matters.
+        // A parameter that is never subscripted matters only by its shape.
         if program.tensor(*id).rank == param.shape().len() {
             machine.tensors[id.index()] = Grid::from_operand(*param);
         }
     }
-    machine.entries = Entries::of_all(program, params);
+    machine.entries = StoredEntries::of_all(program, params);
     machine.block(&program.body).map_err(|d| Diagnostics(vec![program.origin.attach(d)]))?;
     let iterations = machine.iterations;
     let mut tensors: Vec<Option<Grid>> = machine.tensors.into_iter().map(Some).collect();
@@ -86,34 +88,34 @@ pub fn param_type(operand: &dyn Operand) -> ParamType {
     ParamType { dtype: operand.dtype(), shape, value, weak: operand.is_literal() }
 }
 
-/// A value on its way through an expression.
+/// The value of an expression during evaluation.
 #[derive(Clone, Copy)]
 struct Seen {
     /// `None` is missing: read out of bounds by a permissive access.
     value: Option<Value>,
-    /// Known without looking at stored data.
+    /// True if the value follows without looking at stored data.
     structural: bool,
 }
 
-struct Machine<'a> {
+struct ProgramInterpreter<'a> {
     program: &'a Program,
     checked: &'a Checked,
     options: Options,
     tensors: Vec<Grid>,
-    /// The entries of parameters that the program asks about.
-    entries: Vec<Option<Entries>>,
+    /// The entries of the parameters that the program queries.
+    entries: Vec<Option<StoredEntries>>,
     indices: Vec<i64>,
     vars: Vec<Seen>,
     stmt: StmtId,
     iterations: u64,
-    /// For each expression, whether it is a mask.
+    /// True for each expression that is a mask.
     masks: Vec<bool>,
-    /// For each operator call, what decides its result, in the type it computes in.
+    /// For each operator call, the operands that decide its result, in the type it computes in.
     absorbing: Vec<Vec<Absorbs>>,
 }
 
-impl<'a> Machine<'a> {
-    fn new(program: &'a Program, checked: &'a Checked, options: Options) -> Result<Machine<'a>> {
+impl<'a> ProgramInterpreter<'a> {
+    fn new(program: &'a Program, checked: &'a Checked, options: Options) -> Result<ProgramInterpreter<'a>> {
         let mut tensors = Vec::new();
         for (k, info) in program.tensors.iter().enumerate() {
             let shape = &checked.extents.shapes[k];
@@ -131,7 +133,7 @@ impl<'a> Machine<'a> {
             tensors.push(grid);
         }
         let mut masks = Masks::new(program);
-        Ok(Machine {
+        Ok(ProgramInterpreter {
             program,
             checked,
             options,
@@ -207,12 +209,13 @@ impl<'a> Machine<'a> {
                 let stop = self.integer(stop)?;
                 Ok((start, stop.max(start)))
             }
-            // Inference leaves no loop of inferred extent open.
+            // Inference gives every loop of inferred extent a static extent.
             (LoopExtent::Dynamic, Extent::Infer) => Ok((0, 0)),
         }
     }
 
-    /// An update by what is known to be its identity, or the fill where nothing is stored, is not a write.
+    /// An update by a structural identity, or by the fill of an element that is not stored, is not
+    /// a write.
     fn changes_nothing(&self, target: &Access, position: &[u64], update: &Option<Update>, value: Seen) -> bool {
         let Seen { value: Some(value), structural: true } = value else { return false };
         let grid = &self.tensors[target.tensor.index()];
@@ -234,17 +237,17 @@ impl<'a> Machine<'a> {
     fn update(&mut self, target: &Access, position: &[u64], update: &Update, value: Seen) -> Result<Seen> {
         let (old, stored) = self.tensors[target.tensor.index()].read(position);
         let operand = self.checked.types.updates.get(&self.stmt).copied().unwrap_or(old.dtype());
-        // An update by an operator is not a read of stored data where nothing is stored yet.
+        // An update of an element that is not stored reads no stored data.
         let mut operands = vec![Seen { value: Some(old), structural: !stored }, value];
         for extra in &update.extra {
             operands.push(self.evaluate(*extra)?);
         }
-        // An update is decided by an annihilator alone: a sum that is infinite takes part in what comes after it.
+        // Only an annihilator decides an update: an infinite sum takes part in later updates.
         let annihilator: Vec<Absorbs> = annihilator(update.op, operand).into_iter().collect();
         Ok(self.apply(update.op, operand, &annihilator, &operands))
     }
 
-    /// Finds where an access points; false for a permissive one out of bounds.
+    /// Locates an access; false for a permissive one out of bounds.
     fn locate(&mut self, access: &Access, write: bool, position: &mut [u64]) -> Result<bool> {
         let mut inside = true;
         for (dim, subscript) in access.subscripts.iter().enumerate() {
@@ -276,7 +279,8 @@ impl<'a> Machine<'a> {
         format!("with {}", at.join(", "))
     }
 
-    /// A subscript. Its sums and products do not wrap around: what leaves the integers leaves every tensor.
+    /// A subscript. Its sums and products do not wrap around: an overflow is out of bounds of every
+    /// tensor.
     fn coordinate(&mut self, id: ExprId) -> Result<i64> {
         let program = self.program;
         let Expr::Call(op, operands) = program.expr(id) else { return self.integer(id) };
@@ -353,7 +357,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Operands one after the other, until the result is known.
+    /// Evaluates operands one after the other until the result is decided.
     fn evaluate_lazily(&mut self, id: ExprId, op: Op, operand: DType, operands: &[ExprId]) -> Result<Seen> {
         let first = self.evaluate(operands[0])?;
         match op {
@@ -373,7 +377,7 @@ impl<'a> Machine<'a> {
                 }
                 Ok(Seen { value: found.value.map(|v| v.cast(operand)), ..found })
             }
-            // `and` is decided by what is false, `or` by what is true.
+            // A false operand decides `and`, a true one `or`.
             _ => match first.value {
                 Some(value) if value.is_truthy() == (op == Op::Or) => {
                     Ok(Seen { value: Some(Value::Bool(op == Op::Or)), structural: first.structural })
@@ -393,7 +397,7 @@ impl<'a> Machine<'a> {
         }
         let known = |o: &Seen| o.value.unwrap_or(Value::Bool(false));
         if !self.options.strict && !absorbing.is_empty() {
-            // Of several operands that decide, the first does.
+            // If several operands decide, the first one wins.
             for (k, seen) in operands.iter().enumerate().filter(|(_, o)| o.structural) {
                 let value = known(seen).cast(operand);
                 let decides = |row: &&Absorbs| row.operand.is_none_or(|at| at == k) && row.value.same_number(value);

@@ -1,9 +1,8 @@
-//! Assumptions (preconditions) of kernels: conditions on parameters and inputs that callers
-//! guarantee, and spare capacity of outputs that the lowerer guarantees.
+//! Assumptions of kernels: preconditions on parameters and inputs, and guarantees about outputs.
 //!
-//! Passes rely on assumptions. The interpreter checks them; machine code does not. Every tensor that
-//! keeps the invariants of its levels fulfils them, and so do sizes that were checked with the
-//! program.
+//! Passes rely on assumptions and the interpreter checks them; machine code does not. They hold for
+//! every tensor that keeps the invariants of its levels, and for sizes that passed the checks of
+//! the program.
 
 use super::interp::{Failure, Memory};
 use super::{BufferId, Builder, Expr, ExprId, Kernel};
@@ -14,23 +13,23 @@ use crate::algebra::{Value, eval};
 pub enum Assumption {
     /// A condition on parameters holds.
     Holds(ExprId),
-    /// An input has a minimum length.
+    /// An input has at least so many elements.
     Length {
         /// The input.
         buffer: BufferId,
-        /// The minimum length.
+        /// The number.
         least: ExprId,
     },
-    /// An input is at least as long as another one, plus a constant.
+    /// An input has at least as many elements as another, and some more.
     Longer {
         /// The input.
         buffer: BufferId,
-        /// The other input.
+        /// The other.
         other: BufferId,
-        /// The constant.
+        /// The difference.
         more: u32,
     },
-    /// The elements of an input never decrease.
+    /// No element of an input is less than the one before it.
     Nondecreasing(BufferId),
     /// All elements of an input are below a bound.
     Below {
@@ -78,41 +77,41 @@ impl Builder {
     /// b.assume(Assumption::Holds(equal));
     /// assert_eq!(b.finish().assumptions.len(), 1);
     /// ```
-    pub fn assume(&mut self, assumption: Assumption) {
-        if !self.kernel().assumptions.contains(&assumption) {
-            self.assumptions_mut().push(assumption);
+    pub fn assume(&mut self, fact: Assumption) {
+        if !self.kernel().assumptions.contains(&fact) {
+            self.assumptions_mut().push(fact);
         }
     }
 
     /// Replaces the assumptions by equivalent ones.
-    pub fn set_assumptions(&mut self, assumptions: Vec<Assumption>) {
-        *self.assumptions_mut() = assumptions;
+    pub fn set_assumptions(&mut self, facts: Vec<Assumption>) {
+        *self.assumptions_mut() = facts;
     }
 }
 
-/// Checks all assumptions, on at most `budget` elements of each array.
+/// Checks the assumptions on the first `budget` elements of each buffer.
 pub(super) fn check(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<(), Failure> {
-    let broken = |assumption: &Assumption| Err(Failure::Wrong(format!("the assumption {assumption:?} is violated")));
+    let broken = |fact: &Assumption| Err(Failure::Wrong(format!("the assumption {fact:?} is violated")));
     let elements = |buffer: BufferId| {
         let values = memory.arrays[buffer.index()].values().iter();
         values.take(budget as usize).filter_map(|v| v.as_i64())
     };
-    for assumption in &kernel.assumptions {
+    for fact in &kernel.assumptions {
         let number = |expr: ExprId| value(kernel, memory, expr).and_then(Value::as_i64);
         let len = |buffer: BufferId| memory.arrays[buffer.index()].len() as i64;
-        let kept = match *assumption {
+        let kept = match *fact {
             Assumption::Holds(cond) => value(kernel, memory, cond).is_some_and(Value::is_truthy),
             Assumption::Length { buffer, least } => number(least).is_some_and(|least| len(buffer) >= least),
             Assumption::Longer { buffer, other, more } => len(buffer) >= len(other) + i64::from(more),
             Assumption::Nondecreasing(buffer) => elements(buffer).is_sorted(),
-            // A store that has no room fails by itself.
+            // A store out of bounds fails by itself.
             Assumption::SpareCapacity(_) => true,
             Assumption::Below { buffer, bound } => {
                 number(bound).is_some_and(|bound| elements(buffer).all(|element| element < bound))
             }
         };
         if !kept {
-            return broken(assumption);
+            return broken(fact);
         }
     }
     Ok(())

@@ -1,10 +1,11 @@
-//! Building kernels: tables, interned expressions with light folding, and statements into the current block.
+//! Kernel builder: tables, interned expressions with constant folding, and statements in the
+//! current block.
 
 use super::{
-    Assumption, Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId,
+    Assumption, Block, BufferId, BufferInfo, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId,
     Workspace,
 };
-use crate::algebra::{DType, Op, Term, Ty, UserOp, Value, eval};
+use crate::algebra::{BodyTerm, DType, Op, Ty, UserOp, Value, eval};
 use rustc_hash::FxHashMap;
 
 /// A kernel under construction.
@@ -36,16 +37,16 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Debug)]
 pub struct Builder {
     kernel: Kernel,
-    /// The blocks that are open, innermost last.
+    /// The open blocks, innermost last.
     open: Vec<Block>,
-    /// How often each name was asked for, so that each variable has one of its own; found when it is needed, if the
-    /// kernel was there before.
+    /// The number of variables by base name, so that names are unique; computed lazily for a kernel
+    /// that exists already.
     names: Option<FxHashMap<String, u32>>,
     /// The operands of constant variables that are a minimum or a maximum.
     limits: FxHashMap<VarId, ExprId>,
     /// The lower bounds of constant variables.
     least: FxHashMap<VarId, i64>,
-    /// True if sizes are so large that what comes after a dimension may not be an integer.
+    /// True if some size is so large that the end of a dimension may not fit an `i64`.
     huge: bool,
 }
 
@@ -72,7 +73,7 @@ impl Builder {
         }
     }
 
-    /// A builder on the tables of a kernel.
+    /// A builder that continues the tables of a kernel.
     pub(super) fn of(kernel: Kernel) -> Builder {
         Builder {
             kernel,
@@ -84,23 +85,23 @@ impl Builder {
         }
     }
 
-    /// The assumptions, for rewriting.
+    /// The assumptions, for changes.
     pub(super) fn assumptions_mut(&mut self) -> &mut Vec<Assumption> {
         &mut self.kernel.assumptions
     }
 
-    /// A variable, to be changed.
+    /// A variable, for changes.
     pub(super) fn var_mut(&mut self, var: VarId) -> &mut Var {
         &mut self.kernel.vars[var.index()]
     }
 
-    /// The kernel, whose body is what was emitted.
+    /// The kernel; its body is the emitted statements.
     pub fn finish(mut self) -> Kernel {
         self.kernel.body = self.open.pop().unwrap_or_default();
         self.kernel
     }
 
-    /// The kernel so far (its body is not in place yet).
+    /// The kernel under construction, without its body.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -110,11 +111,11 @@ impl Builder {
     /// Adds a buffer.
     pub fn buffer(&mut self, name: impl Into<String>, elem: Elem, role: Role) -> BufferId {
         let name = self.unique(name.into());
-        self.kernel.buffers.push(Buffer { name, elem, role });
+        self.kernel.buffers.push(BufferInfo { name, elem, role });
         BufferId(self.kernel.buffers.len() as u32 - 1)
     }
 
-    /// Adds a scalar that the caller gives.
+    /// Adds a scalar parameter.
     pub fn param(&mut self, name: impl Into<String>, dtype: DType) -> VarId {
         let var = self.new_var(name, dtype, false);
         self.kernel.params.push(var);
@@ -128,7 +129,7 @@ impl Builder {
         VarId(self.kernel.vars.len() as u32 - 1)
     }
 
-    /// The name, or the name with a number if it is taken.
+    /// The name, with a suffix if it is taken.
     fn unique(&mut self, name: String) -> String {
         let kernel = &self.kernel;
         let names = self.names.get_or_insert_with(|| {
@@ -168,7 +169,7 @@ impl Builder {
         self.kernel.exprs.intern(Expr::Load(buffer, index), dtype)
     }
 
-    /// The constant that an expression is, if it is one.
+    /// The value of a constant expression.
     pub fn as_constant(&self, id: ExprId) -> Option<Value> {
         match self.kernel.expr(id) {
             Expr::Const(value) => Some(*value),
@@ -181,10 +182,10 @@ impl Builder {
         self.kernel.exprs.dtype(id)
     }
 
-    /// An operator on operands, in the type that the type rule says.
+    /// An operator on operands, in the type of the type rule.
     ///
     /// # Panics
-    /// If the operator does not take such operands: the caller has checked types before.
+    /// If the operator does not accept these operands: callers check types first.
     pub fn call(&mut self, op: Op, operands: &[ExprId]) -> ExprId {
         let types: Vec<Ty> = operands.iter().map(|e| Ty::strong(self.dtype(*e))).collect();
         let operand = match op.type_of(&types) {
@@ -194,10 +195,10 @@ impl Builder {
         self.call_in(op, operand, operands)
     }
 
-    /// An operator on operands that are converted to `operand`. Constants are folded, and so are operands that change
-    /// nothing (`x + 0`, `x * 1` on integers, conversions to the same type).
+    /// An operator on operands that are converted to `operand`. Constants are folded, and so are
+    /// identities (`x + 0`, `x * 1` on integers, conversions to the same type).
     ///
-    /// An operator that a user defined is expanded: kernels hold built-in ones only.
+    /// A user-defined operator is inlined: kernels hold built-in operators only.
     pub fn call_in(&mut self, op: Op, operand: DType, operands: &[ExprId]) -> ExprId {
         if let Op::User(user) = op {
             return self.expand(user, operand, operands);
@@ -225,7 +226,7 @@ impl Builder {
                 return self.constant(Value::Bool(true));
             }
             (Op::Not, [a]) => {
-                // Twice not is the value itself.
+                // A double negation.
                 if let Expr::Call(Op::Not, _, inner) = self.kernel.expr(*a)
                     && self.dtype(inner[0]) == DType::Bool
                 {
@@ -269,9 +270,9 @@ impl Builder {
         let mut terms: Vec<ExprId> = Vec::with_capacity(types.len());
         for (term, op_type) in user.body().iter().zip(types) {
             let built = match term {
-                Term::Param(k) => given[*k],
-                Term::Literal(value) => self.constant(*value),
-                Term::Call(op, of) => {
+                BodyTerm::Param(k) => given[*k],
+                BodyTerm::Literal(value) => self.constant(*value),
+                BodyTerm::Call(op, of) => {
                     let mut of: Vec<ExprId> = of.iter().map(|k| terms[*k]).collect();
                     let conditions = match op {
                         Op::And | Op::Or => of.len(),
@@ -286,7 +287,7 @@ impl Builder {
                             let yes = self.constant(Value::Bool(true));
                             self.call_in(Op::Select, DType::Bool, &[*a, yes, *b])
                         }
-                        // Operands of an operator are there.
+                        // Operands in kernels are never missing.
                         (Op::Coalesce, [first, ..]) => {
                             self.call_in(Op::Cast(op_type.operand), op_type.operand, &[*first])
                         }
@@ -318,22 +319,23 @@ impl Builder {
                 Some(by) => self.plus(a, by),
                 None => self.call_in(Op::Sub, DType::I64, &[a, b]),
             },
-            _ => match self.turned_twice(a, b) {
+            _ => match self.subtracted_difference(a, b) {
                 Some((of, by)) => self.plus(of, by),
                 None => self.call_in(Op::Sub, DType::I64, &[a, b]),
             },
         }
     }
 
-    /// Two numbers and what is subtracted from the second of them: `4 - (3 - x)` is `x + 1`.
-    fn turned_twice(&self, a: ExprId, b: ExprId) -> Option<(ExprId, i64)> {
+    /// `a - b` as an expression and a constant if `a` is a constant and `b` a difference from one:
+    /// `4 - (3 - x)` is `x + 1`.
+    fn subtracted_difference(&self, a: ExprId, b: ExprId) -> Option<(ExprId, i64)> {
         let Expr::Call(Op::Sub, DType::I64, operands) = self.kernel.expr(b) else { return None };
         let number = |id: ExprId| self.as_constant(id).and_then(|v| v.as_i64());
         let by = number(a)?.checked_sub(number(operands[0])?)?;
         (self.dtype(operands[1]) == DType::I64).then_some((operands[1], by))
     }
 
-    /// An integer and a number, which is collected with a number that was added before.
+    /// An integer plus a constant; constants of nested sums are combined.
     fn plus(&mut self, a: ExprId, by: i64) -> ExprId {
         let (base, before) = self.base(a);
         let (base, by) = match before.checked_add(by) {
@@ -352,7 +354,7 @@ impl Builder {
         }
     }
 
-    /// An integer as something and a number that is added to it.
+    /// An integer as a base plus a constant offset.
     fn base(&self, id: ExprId) -> (ExprId, i64) {
         if let Expr::Call(op @ (Op::Add | Op::Sub), DType::I64, operands) = self.kernel.expr(id)
             && let Some(Value::I64(by)) = self.as_constant(operands[1])
@@ -367,7 +369,7 @@ impl Builder {
         (id, 0)
     }
 
-    /// The operand of an integer that is written as a negation.
+    /// The operand of a negation.
     fn negated(&self, id: ExprId) -> Option<ExprId> {
         match self.kernel.expr(id) {
             Expr::Call(Op::Sub, DType::I64, operands) if self.as_constant(operands[0]) == Some(Value::I64(0)) => {
@@ -377,18 +379,19 @@ impl Builder {
         }
     }
 
-    /// Says that some size is so large that rounding it up may overflow.
+    /// Notes that rounding some size up may overflow.
     pub fn set_huge(&mut self) {
         self.huge = true;
     }
 
-    /// True if some size is so large.
+    /// True if rounding some size up may overflow.
     pub fn is_huge(&self) -> bool {
         self.huge
     }
 
-    /// `at * scale`, where `at` is the end of a block of `scale` coordinates, the last of which may lie behind all of them: then it is the
-    /// largest integer, which is what comes after the last coordinate that a dimension can have.
+    /// `at * scale`, where `at` is the end of a block of `scale` coordinates. The last coordinate
+    /// of the block may exceed every dimension: then the result saturates at the largest integer,
+    /// which is the end of the largest possible dimension.
     pub fn end_of_block(&mut self, at: ExprId, scale: u64) -> ExprId {
         let by = self.int(scale as i64);
         if !self.huge || scale <= 1 {
@@ -402,7 +405,7 @@ impl Builder {
         self.call_in(Op::Add, DType::I64, &[last, one])
     }
 
-    /// `b - a`, if that is a number by how these integers are written.
+    /// `b - a`, if it is a constant by symbolic comparison.
     pub fn distance(&self, a: ExprId, b: ExprId) -> Option<i64> {
         let number = |id: ExprId| self.as_constant(id).and_then(|v| v.as_i64());
         if let (Some(a), Some(b)) = (number(a), number(b)) {
@@ -412,7 +415,7 @@ impl Builder {
         (a == b).then(|| to.checked_sub(from)).flatten()
     }
 
-    /// True if `a <= b` follows from how these integers are written. Sums of coordinates do not overflow.
+    /// True if `a <= b` follows by symbolic comparison. Sums of coordinates do not overflow.
     pub fn is_at_most(&self, a: ExprId, b: ExprId) -> bool {
         if let (Some(a), Some(b)) =
             (self.as_constant(a).and_then(|v| v.as_i64()), self.as_constant(b).and_then(|v| v.as_i64()))
@@ -437,7 +440,7 @@ impl Builder {
         }
     }
 
-    /// Notes that a variable is never below another number, if anything is known of that.
+    /// Records the lower bound of another number as a lower bound of a variable.
     pub fn at_least(&mut self, var: VarId, other: ExprId) {
         let least = match self.kernel.expr(other) {
             Expr::Const(value) => value.as_i64(),
@@ -447,7 +450,7 @@ impl Builder {
         self.least.extend(least.map(|least| (var, least)));
     }
 
-    /// What an integer is the smaller or the larger of, if it is written so, or the name of one that is.
+    /// The operands of an integer that is a minimum or a maximum, or a variable with such a value.
     fn limits_of(&self, id: ExprId) -> Option<(Op, &[ExprId])> {
         let id = match self.kernel.expr(id) {
             Expr::Var(var) => *self.limits.get(var)?,
@@ -468,14 +471,14 @@ impl Builder {
         }
     }
 
-    /// Emits into a block of its own, which is given back.
+    /// Emits into a new block, which is returned.
     pub fn block(&mut self, body: impl FnOnce(&mut Builder)) -> Block {
         self.open.push(Vec::new());
         body(self);
         self.open.pop().unwrap_or_default()
     }
 
-    /// Declares a constant variable; what is a constant or a variable already is not named again.
+    /// Declares a constant variable; a constant or a variable is returned as it is.
     pub fn name(&mut self, name: impl Into<String>, value: ExprId) -> ExprId {
         match self.kernel.expr(value) {
             Expr::Const(_) => return value,
@@ -490,7 +493,7 @@ impl Builder {
         self.get(var)
     }
 
-    /// Declares a mutable variable with a constant start.
+    /// Declares a mutable variable with a constant initial value.
     pub fn variable(&mut self, name: impl Into<String>, start: Value) -> VarId {
         let start = self.constant(start);
         self.variable_from(name, start)
@@ -525,7 +528,8 @@ impl Builder {
         self.search_from(name, buffer, [start, stop, key], false)
     }
 
-    /// The same, looked for from the start on, or `back` from the stop, where it is likely to be nearer.
+    /// The same by galloping search from the start, or from the stop if `back`, because the result
+    /// is probably near.
     pub fn search_from(&mut self, name: impl Into<String>, buffer: BufferId, at: [ExprId; 3], back: bool) -> ExprId {
         let [start, stop, key] = at;
         let var = self.new_var(name, DType::I64, false);
@@ -533,7 +537,7 @@ impl Builder {
         self.get(var)
     }
 
-    /// Declares the place of an element in a workspace.
+    /// Declares the position of an element in a workspace.
     pub fn insert(&mut self, workspace: &std::sync::Arc<Workspace>, coordinates: Vec<ExprId>) -> ExprId {
         let var = self.new_var("place", DType::I64, false);
         self.emit(Stmt::Insert { var, workspace: workspace.clone(), coordinates });
@@ -555,7 +559,7 @@ impl Builder {
         self.emit(Stmt::For { var, start, stop, body, hint: Hint::default() });
     }
 
-    /// A conditional; a constant condition decides now.
+    /// A conditional; a constant condition is folded.
     pub fn branch(&mut self, cond: ExprId, then: impl FnOnce(&mut Builder), otherwise: impl FnOnce(&mut Builder)) {
         match self.as_constant(cond) {
             Some(c) if c.is_truthy() => then(self),

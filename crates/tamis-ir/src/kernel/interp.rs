@@ -1,4 +1,4 @@
-//! Interpreting kernels: slow, checked in every access, and what backends are compared with.
+//! Kernel interpreter: every access is checked; the oracle of back ends and passes.
 
 use super::{Block, BufferId, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt, Workspace};
 use crate::algebra::{DType, Value, eval};
@@ -42,7 +42,8 @@ impl Array {
     }
 }
 
-/// The memory of a kernel: one array for each buffer (empty for scratch and tiles), and the scalars.
+/// The memory of a kernel: one array for each buffer (empty for scratch and tiles), and the
+/// scalars.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Memory {
@@ -50,12 +51,12 @@ pub struct Memory {
     pub scalars: Vec<Value>,
 }
 
-/// The reason why a kernel stopped.
+/// The reason for the end of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// A `require` did not hold.
     Required(String),
-    /// The kernel did something it must not: a bug of whoever made it.
+    /// The kernel violates an invariant: a bug of the compiler.
     Wrong(String),
     /// More steps than allowed.
     Budget,
@@ -66,23 +67,23 @@ enum Flow {
     Break(LabelId),
 }
 
-/// Runs a kernel for at most `budget` statements; gives the memory afterwards.
+/// Runs a kernel for at most `budget` statements; returns the memory.
 pub fn run(kernel: &Kernel, memory: Memory, budget: u64) -> Result<Memory, Failure> {
     run_counted(kernel, memory, budget).map(|(memory, _)| memory)
 }
 
 /// The statistics of one run of a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Counts {
+pub struct ExecutionCounts {
     /// For each variable, how often it was declared.
     pub declared: Vec<u64>,
     /// The number of executed statements.
     pub statements: u64,
 }
 
-/// [`run`], which also counts how often each variable is declared, by a statement of its own or as the counter of a loop:
-/// the turns of a loop are how often its index is.
-pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory, Counts), Failure> {
+/// [`run`], which also counts the declarations of each variable, by a statement or as a loop
+/// counter: the iterations of a loop are the declarations of its counter.
+pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory, ExecutionCounts), Failure> {
     if memory.arrays.len() != kernel.buffers.len() || memory.scalars.len() != kernel.params.len() {
         return Err(Failure::Wrong("as many arrays and scalars as the kernel has are needed".into()));
     }
@@ -92,7 +93,7 @@ pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(
         }
     }
     super::assumptions::check(kernel, &memory, budget)?;
-    let mut machine = Machine {
+    let mut machine = KernelInterpreter {
         kernel,
         vars: vec![None; kernel.vars.len()],
         arrays: memory.arrays,
@@ -104,25 +105,25 @@ pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(
         machine.vars[param.index()] = Some(*value);
     }
     machine.block(&kernel.body)?;
-    let counts = Counts { declared: machine.counts, statements: budget - machine.budget };
+    let counts = ExecutionCounts { declared: machine.counts, statements: budget - machine.budget };
     Ok((Memory { arrays: machine.arrays, scalars: memory.scalars }, counts))
 }
 
-/// The place of each entry of a workspace, by its coordinates.
+/// The positions of the entries of a workspace, by coordinates.
 type Places = BTreeMap<Vec<i64>, usize>;
 
-struct Machine<'a> {
+struct KernelInterpreter<'a> {
     kernel: &'a Kernel,
     vars: Vec<Option<Value>>,
     arrays: Vec<Array>,
-    /// For each workspace, by the buffer of its values: where entries are, and the sizes.
+    /// For each workspace, by the buffer of its values: the positions of entries, and the sizes.
     entries: BTreeMap<BufferId, (Places, Vec<i64>)>,
     /// The number of declarations of each variable.
     counts: Vec<u64>,
     budget: u64,
 }
 
-impl Machine<'_> {
+impl KernelInterpreter<'_> {
     fn wrong<T>(&self, message: String) -> Result<T, Failure> {
         Err(Failure::Wrong(message))
     }
@@ -268,7 +269,7 @@ impl Machine<'_> {
         Ok(count)
     }
 
-    /// Flags must be set where a list says, and nowhere else.
+    /// Flags must be set at the listed coordinates, and nowhere else.
     fn check_flags(&self, list: usize, flags: usize, start: i64, stop: i64) -> Result<(), Failure> {
         let mut listed = 0;
         for k in start..stop {
@@ -331,7 +332,7 @@ impl Machine<'_> {
                 let index = self.int(*index)?;
                 self.load(buffer.index(), index)
             }
-            // Only the chosen operand is evaluated: the other may be a load out of bounds.
+            // Only the selected operand is evaluated: the other one may be a load out of bounds.
             Expr::Call(crate::algebra::Op::Select, operand, operands) => {
                 let chosen = if self.eval(operands[0])?.is_truthy() { operands[1] } else { operands[2] };
                 Ok(self.eval(chosen)?.cast(*operand))

@@ -1,11 +1,12 @@
-//! Kernels: typed scalars, buffers, `for`, `while`, `if`. No tensors, no formats, no looplets.
+//! Kernel IR: typed scalars, buffers, `for`, `while`, `if`. No tensors, no formats, no looplets.
 //!
-//! A kernel is what machine code is made from. Statements are trees; pure expressions are interned in the kernel, each
-//! with its type. Operators are those of the one table (`algebra`), with the same meaning: `algebra::eval` on
-//! operands converted to the operand type. Positions, coordinates and sizes are `i64`.
+//! Machine code is generated from a kernel. Statements are trees; pure expressions are interned in
+//! the kernel, each with its type. Operators are those of the operator table (`algebra`) with the
+//! same meaning: `algebra::eval` on operands converted to the operand type. Positions, coordinates
+//! and sizes are `i64`.
 //!
-//! [`Kernel::verify`] checks what must hold; [`run()`] interprets a kernel, which is how backends and passes are
-//! tested; `Display` prints it.
+//! [`Kernel::verify`] checks the invariants; [`run()`] interprets a kernel, as the oracle of back
+//! ends and passes; `Display` prints it.
 
 mod assumptions;
 mod build;
@@ -17,7 +18,7 @@ mod workspace;
 
 pub use assumptions::Assumption;
 pub use build::Builder;
-pub use interp::{Array, Counts, Failure, Memory, run, run_counted};
+pub use interp::{Array, ExecutionCounts, Failure, Memory, run, run_counted};
 pub use workspace::{Merge, Workspace};
 
 use crate::algebra::{DType, Op, Value};
@@ -68,18 +69,18 @@ impl Elem {
 pub enum Role {
     /// Given by the caller; only read.
     Input,
-    /// Returned to the caller; starts with what the caller gives (often nothing) and can grow.
+    /// Returned to the caller; starts with the caller's elements (often none) and can grow.
     Output,
-    /// Starts empty, can grow, and is gone when the kernel returns.
+    /// Starts empty, can grow, and is freed when the kernel returns.
     Scratch,
-    /// A constant number of elements that are always there, for register tiles.
+    /// A constant number of elements, for register tiles.
     Tile(u32),
 }
 
 /// An array.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub struct Buffer {
+pub struct BufferInfo {
     pub name: String,
     pub elem: Elem,
     pub role: Role,
@@ -93,16 +94,16 @@ pub struct Var {
     pub dtype: DType,
     /// Assigned after its declaration.
     pub mutable: bool,
-    /// The loop of the program that it belongs to; only known where loops are counted.
+    /// The loop of the program that it belongs to; set only where loops are counted.
     pub origin: Option<Origin>,
 }
 
-/// The program loop that a variable was made for. Machine code does not depend on it.
+/// The program loop of a variable. Machine code does not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
-    /// The number of the loop's index in the program.
+    /// The position of the loop's index in the program's table.
     pub index: u32,
-    /// It counts a loop each of whose turns is a turn of the program's loop.
+    /// It counts a loop each of whose iterations is an iteration of the program's loop.
     pub visits: bool,
 }
 
@@ -113,7 +114,8 @@ pub enum Expr {
     Const(Value),
     /// The value of a variable.
     Var(VarId),
-    /// An element of a buffer. Reading past the buffer's length is a bug of the kernel (checked in check mode).
+    /// An element of a buffer. Reading past the buffer's length is a bug of the kernel (checked in
+    /// check mode).
     Load(BufferId, ExprId),
     /// An operator on operands converted to the given type.
     Call(Op, DType, Vec<ExprId>),
@@ -167,8 +169,9 @@ pub enum Stmt {
     },
     /// Jumps behind the enclosing block with this label.
     Break(LabelId),
-    /// Makes a buffer at least `len` elements long, growing by doubling; new elements hold `fill`. Without one they
-    /// hold anything: each is written before it is read, and callers cut an output to what was written.
+    /// Makes a buffer at least `len` elements long, growing by doubling; new elements hold `fill`.
+    /// Without a fill they are uninitialised: each is written before it is read, and callers
+    /// truncate an output to the written elements.
     Grow {
         buffer: BufferId,
         len: ExprId,
@@ -181,8 +184,9 @@ pub enum Stmt {
         len: ExprId,
         value: ExprId,
     },
-    /// Declares `var` as the first position in `start..stop` whose element is at least `key` (or `stop`); the
-    /// elements increase. It is looked for from the start on, or from the stop `back`: only time depends on that.
+    /// Declares `var` as the first position in `start..stop` whose element is at least `key` (or
+    /// `stop`); the elements increase. The search gallops from the start, or from the stop if
+    /// `back`: only time depends on that.
     Search {
         var: VarId,
         buffer: BufferId,
@@ -191,28 +195,28 @@ pub enum Stmt {
         key: ExprId,
         back: bool,
     },
-    /// Sorts the elements in `start..stop`, which are distinct integers. `flags` say the same: they are bytes, 1 at
-    /// these elements and 0 elsewhere, which can be read in order instead.
+    /// Sorts the elements in `start..stop`, which are distinct integers. `flags` is the same set as
+    /// bytes, 1 at these elements and 0 elsewhere, which can be scanned in order instead.
     Sort {
         buffer: BufferId,
         start: ExprId,
         stop: ExprId,
         flags: Option<BufferId>,
     },
-    /// Forgets the entries of a workspace, and says how large its dimensions are.
+    /// Clears the entries of a workspace, and sets the sizes of its dimensions.
     Reset {
         workspace: Arc<Workspace>,
         sizes: Vec<ExprId>,
     },
-    /// Declares `var` as the place of an element in the values of a workspace, until the next insertion. A new entry
-    /// holds the workspace's start.
+    /// Declares `var` as the position of an element in the values of a workspace, valid until the
+    /// next insertion. A new entry holds the workspace's initial value.
     Insert {
         var: VarId,
         workspace: Arc<Workspace>,
         coordinates: Vec<ExprId>,
     },
-    /// Declares `var` as the number of entries; the arrays of the workspace now hold them in order, each once, until another
-    /// one is inserted. They stay entries up to the next reset.
+    /// Declares `var` as the number of entries; the arrays of the workspace now hold them in order,
+    /// without duplicates, until the next insertion. They stay entries up to the next reset.
     Finalize {
         var: VarId,
         workspace: Arc<Workspace>,
@@ -224,14 +228,14 @@ pub enum Stmt {
     },
 }
 
-/// The properties of a loop that the backend uses.
+/// The execution hints of a loop for the back end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint {
-    /// Iterations are independent but for reductions, so the loop may be vectorised.
+    /// Iterations are independent except for reductions, so the loop may be vectorised.
     pub vectorise: bool,
     /// The loop should be unrolled completely (its bounds are constants).
     pub unroll: bool,
-    /// Elements are gathered, and the trip count may be small: vectors should be short.
+    /// Elements are gathered, and the trip count may be small: use short vectors.
     pub short_trip: bool,
 }
 
@@ -240,11 +244,11 @@ pub struct Hint {
 #[allow(missing_docs)]
 pub struct Kernel {
     pub name: String,
-    pub buffers: Vec<Buffer>,
+    pub buffers: Vec<BufferInfo>,
     pub vars: Vec<Var>,
-    /// Scalars given by the caller, in order.
+    /// Scalar parameters, in order.
     pub params: Vec<VarId>,
-    /// The preconditions that the caller guarantees.
+    /// The assumptions; the caller guarantees them.
     pub assumptions: Vec<Assumption>,
     pub exprs: Exprs,
     pub labels: u32,
@@ -301,7 +305,7 @@ impl Kernel {
     }
 
     /// A buffer.
-    pub fn buffer(&self, id: BufferId) -> &Buffer {
+    pub fn buffer(&self, id: BufferId) -> &BufferInfo {
         &self.buffers[id.index()]
     }
 
@@ -310,7 +314,8 @@ impl Kernel {
         &self.vars[id.index()]
     }
 
-    /// Checks what must hold of every kernel; see the list in `verify.rs`. What is wrong is a bug of ours.
+    /// Checks the invariants of kernels; see the list in `verify.rs`. A violation is a bug of the
+    /// compiler.
     pub fn verify(&self) -> Result<(), String> {
         verify::verify(self)
     }

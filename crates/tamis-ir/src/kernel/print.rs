@@ -1,4 +1,4 @@
-//! Kernels as text, for people and golden tests.
+//! Printer of kernels, for people and golden tests.
 
 use super::{Block, Elem, Expr, ExprId, Kernel, Merge, Role, Stmt};
 use crate::algebra::{DType, Op};
@@ -143,7 +143,7 @@ impl Kernel {
             }
             _ => self.show(*id),
         };
-        // The operand type is said where it is not that of the operands.
+        // The operand type is printed if it differs from that of the operands.
         let converted =
             operands.iter().any(|e| self.exprs.dtype(*e) != operand) && !matches!(op, Op::Cast(_) | Op::Select);
         let suffix = if converted { format!(":{operand}") } else { String::new() };

@@ -1,11 +1,11 @@
-//! Looking into statements and expressions, and rebuilding them: what passes over kernels share.
+//! Visitors and rewriting of kernel statements and expressions, shared by the passes.
 
-use super::{Block, Buffer, BufferId, Builder, Elem, Expr, ExprId, Kernel, Origin, Role, Stmt, VarId, Workspace};
+use super::{Block, BufferId, BufferInfo, Builder, Elem, Expr, ExprId, Kernel, Origin, Role, Stmt, VarId, Workspace};
 use crate::algebra::{DType, Op};
 use rustc_hash::FxHashSet;
 
 impl Stmt {
-    /// The expressions that this statement evaluates itself, not those of blocks inside it.
+    /// The expressions that this statement evaluates itself, without those of nested blocks.
     ///
     /// ```
     /// use tamis_ir::kernel::{Builder, Stmt};
@@ -35,7 +35,7 @@ impl Stmt {
         }
     }
 
-    /// Replaces the expressions that this statement evaluates itself, in the order in which they are evaluated.
+    /// Replaces the expressions that this statement evaluates itself, in evaluation order.
     pub fn map_exprs(&mut self, mut map: impl FnMut(ExprId) -> ExprId) {
         match self {
             Stmt::Let { value, .. } | Stmt::Assign { value, .. } => *value = map(*value),
@@ -67,7 +67,8 @@ impl Stmt {
         }
     }
 
-    /// The blocks inside this statement; all but those of an `if` run any number of times, or are left early.
+    /// The blocks inside this statement; all but those of an `if` run any number of times, or may
+    /// exit early.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         let (first, second) = match self {
             Stmt::For { body, .. } | Stmt::While { body, .. } | Stmt::Labelled { body, .. } => (Some(body), None),
@@ -77,7 +78,7 @@ impl Stmt {
         first.into_iter().chain(second)
     }
 
-    /// The blocks inside this statement, to be changed.
+    /// The blocks inside this statement, for changes.
     pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
         let (first, second) = match self {
             Stmt::For { body, .. } | Stmt::While { body, .. } | Stmt::Labelled { body, .. } => (Some(body), None),
@@ -93,7 +94,7 @@ impl Stmt {
         self.blocks().for_each(|block| block.iter().for_each(|stmt| stmt.visit(visit)));
     }
 
-    /// The variable that this statement declares.
+    /// The variable that this statement declares, if any.
     pub fn declares(&self) -> Option<VarId> {
         match self {
             Stmt::Let { var, .. }
@@ -105,7 +106,7 @@ impl Stmt {
         }
     }
 
-    /// The buffers whose elements (or length) this statement changes itself.
+    /// The buffers whose elements (or length) this statement itself changes.
     pub fn writes(&self) -> impl Iterator<Item = BufferId> + '_ {
         let one = match self {
             Stmt::Store { buffer, .. }
@@ -117,7 +118,7 @@ impl Stmt {
         one.into_iter().chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
     }
 
-    /// The buffers of which this statement reads any part, other than by its expressions.
+    /// The buffers that this statement reads, except through its expressions.
     pub fn scans(&self) -> impl Iterator<Item = BufferId> + '_ {
         let one = match self {
             Stmt::Search { buffer, .. } | Stmt::Sort { buffer, .. } => Some(*buffer),
@@ -130,7 +131,7 @@ impl Stmt {
         one.into_iter().chain(flags).chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
     }
 
-    /// The workspace that this statement is about.
+    /// The workspace of this statement, if any.
     pub fn workspace(&self) -> Option<&std::sync::Arc<Workspace>> {
         match self {
             Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Finalize { workspace, .. } => {
@@ -154,7 +155,7 @@ impl Kernel {
         while let Some(id) = open.pop() {
             let expr = self.expr(id);
             match expr {
-                // Leaves need not be remembered: seeing one twice costs less.
+                // Leaves are not memoised: visiting one twice is cheaper.
                 Expr::Const(_) | Expr::Var(_) => {}
                 Expr::Load(..) | Expr::Call(..) => {
                     if !seen.insert(id) {
@@ -173,39 +174,41 @@ impl Kernel {
 }
 
 impl Builder {
-    /// Goes on building a kernel: its tables, and its body, of which the new one is made.
+    /// Splits a kernel into a builder with its tables and its old body, so that a pass can emit a
+    /// new one.
     pub fn resume(mut kernel: Kernel) -> (Builder, Block) {
         let body = std::mem::take(&mut kernel.body);
         (Builder::of(kernel), body)
     }
 
-    /// The kernel with this body.
+    /// Completes the kernel with this body.
     pub fn finish_with(self, body: Block) -> Kernel {
         Kernel { body, ..self.finish() }
     }
 
-    /// The buffer's row.
-    pub fn buffer_of(&self, id: BufferId) -> &Buffer {
+    /// The declaration of a buffer.
+    pub fn buffer_of(&self, id: BufferId) -> &BufferInfo {
         self.kernel().buffer(id)
     }
 
-    /// Changes whether a variable is assigned after its declaration.
+    /// Sets whether a variable is assigned after its declaration.
     pub fn set_mutable(&mut self, var: VarId, mutable: bool) {
         self.var_mut(var).mutable = mutable;
     }
 
-    /// Says which loop of the program a variable belongs to.
+    /// Sets the program loop of a variable.
     pub fn set_origin(&mut self, var: VarId, origin: Option<Origin>) {
         self.var_mut(var).origin = origin;
     }
 }
 
-/// True if reading an element of this buffer at a constant index cannot fail: the verifier has compared it with the size.
-pub fn is_always_there(buffer: &Buffer, index: &Expr) -> bool {
+/// True if loading this element cannot fail: the verifier has compared its constant index with the
+/// size.
+pub fn is_always_there(buffer: &BufferInfo, index: &Expr) -> bool {
     matches!(buffer.role, Role::Tile(_)) && matches!(index, Expr::Const(_))
 }
 
-/// The operands of an operator that are always evaluated; later ones are evaluated only if needed.
+/// The operands of an operator that are always evaluated; later ones are evaluated lazily.
 pub fn evaluated_first(op: Op, operand: DType, operands: &[ExprId]) -> usize {
     match op {
         Op::Select => 1,
@@ -215,7 +218,7 @@ pub fn evaluated_first(op: Op, operand: DType, operands: &[ExprId]) -> usize {
 }
 
 impl Elem {
-    /// True if loads give positions or coordinates, which are never negative.
+    /// True if loads yield positions or coordinates, which are never negative.
     pub fn is_index(self) -> bool {
         matches!(self, Elem::Index(_))
     }

@@ -1,13 +1,14 @@
 //! Kernel verifier. It checks these invariants:
 //!
 //! - every id is an entry of its table, and operands of an expression come before it;
-//! - every operator has as many operands as it takes; conditions are `bool`; indices and bounds are `i64`;
-//! - a variable is declared before it is used, once, and in a block around its uses; only mutable ones are assigned, with
-//!   values of their type; parameters are not declared;
-//! - stored values have the buffer's type; inputs are not written; only outputs and scratch grow; a tile's elements are
-//!   addressed below its size where the index is constant;
+//! - every operator has as many operands as it takes; conditions are `bool`; indices and bounds are
+//!   `i64`;
+//! - a variable is declared before it is used, once, and in a block around its uses; only mutable
+//!   ones are assigned, with values of their type; parameters are not declared;
+//! - stored values have the buffer's type; inputs are not written; only outputs and scratch grow; a
+//!   tile's elements are addressed below its size where the index is constant;
 //! - assumptions are about parameters and inputs;
-//! - a label is left only from within its block, and names one block.
+//! - a break is inside the block of its label, and a label names one block.
 
 use super::{Assumption, Block, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt, VarId, Workspace};
 use crate::algebra::{DType, Form, Value};
@@ -68,7 +69,7 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
             return Err(format!("the assumption {assumption:?} is not about parameters and inputs"));
         }
     }
-    let mut verifier = Verifier {
+    let mut verifier = KernelVerifier {
         kernel,
         scope: kernel.params.clone(),
         declared: kernel.params.clone(),
@@ -78,16 +79,16 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
     verifier.block(&kernel.body)
 }
 
-struct Verifier<'a> {
+struct KernelVerifier<'a> {
     kernel: &'a Kernel,
     scope: Vec<VarId>,
     declared: Vec<VarId>,
-    /// Labels around this place.
+    /// The labels of enclosing blocks.
     labels: Vec<LabelId>,
     used: Vec<LabelId>,
 }
 
-impl Verifier<'_> {
+impl KernelVerifier<'_> {
     fn block(&mut self, block: &Block) -> Result<(), String> {
         let outer = self.scope.len();
         block.iter().try_for_each(|stmt| self.stmt(stmt))?;
@@ -108,13 +109,13 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The expression is of the type, and uses only what is in scope.
+    /// Checks that the expression has the type, and uses only variables in scope.
     fn expr(&self, id: ExprId, expected: Option<DType>) -> Result<DType, String> {
         let dtype = self.kernel.exprs.dtype(id);
         if expected.is_some_and(|expected| expected != dtype) {
             return Err(format!("`{}` is {dtype}, not {expected:?}", self.kernel.show(id)));
         }
-        // Operands are shared: each is looked at once, or a small kernel could take forever.
+        // Operands are shared: each is visited once, or a small kernel could take exponential time.
         let mut open = vec![id];
         let mut seen = FxHashSet::default();
         while let Some(id) = open.pop() {
@@ -145,7 +146,7 @@ impl Verifier<'_> {
         self.expr(id, Some(DType::I64)).map(|_| ())
     }
 
-    /// The arrays of a workspace can grow, are of its own, and hold what it says.
+    /// Checks that the arrays of a workspace can grow, belong to it alone, and have its types.
     fn workspace(&self, workspace: &Workspace) -> Result<(), String> {
         let mut seen = Vec::new();
         for id in workspace.buffers() {

@@ -1,24 +1,26 @@
-//! Workspaces: elements inserted in any order, found by their coordinates, in the end sorted and each there once.
+//! Workspaces: elements inserted in any order, located by their coordinates, and finally sorted
+//! without duplicates.
 
 use super::{BufferId, Kernel};
 use crate::algebra::Op;
 use crate::algebra::Value;
 
-/// The storage of elements that are inserted in any order: coordinates (one array for each dimension, outermost first)
-/// and values, which the kernel reads and writes at the places that an insertion gives.
+/// The storage of elements that are inserted in any order: coordinates (one array for each
+/// dimension, outermost first) and values, which the kernel reads and writes at the positions that
+/// insertions return.
 ///
-/// A policy may make a second entry for coordinates that it has; such entries are merged before the arrays are
-/// read.
+/// A policy may create a second entry for existing coordinates; duplicates are merged before the
+/// arrays are read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workspace {
     /// Its name.
     pub name: String,
-    /// The lookup policy; `None` leaves it to the runtime.
+    /// The lookup policy; if `None`, the runtime chooses.
     pub policy: Option<String>,
-    /// How many entries are collected before they are sorted and merged with those before; `None` leaves that to the
-    /// runtime.
+    /// The number of entries that are buffered before they are sorted and merged with the earlier
+    /// ones; if `None`, the runtime chooses.
     pub capacity: Option<u64>,
-    /// Sorting and merging go on beside insertion.
+    /// A worker thread sorts and merges while the kernel inserts.
     pub pipelined: bool,
     /// The coordinates of the entries.
     pub coordinates: Vec<BufferId>,
@@ -26,18 +28,18 @@ pub struct Workspace {
     pub values: BufferId,
     /// The initial value of a new element.
     pub start: Value,
-    /// The merge of two values of one element.
+    /// The merge of duplicate entries.
     pub merge: Merge,
 }
 
 /// The merge of two values of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Merge {
-    /// They cannot: every element has one entry from the beginning.
+    /// Not needed: lookups find every entry, so elements have one entry each.
     Never,
-    /// The later one stays.
+    /// The later value wins.
     Later,
-    /// By an operator on values of the workspace's type, of which the start is an identity.
+    /// An operator on values of the workspace's type, whose identity is the initial value.
     With(Op),
 }
 
@@ -49,7 +51,7 @@ impl Workspace {
 }
 
 impl Kernel {
-    /// The workspaces, each once, in the order in which they come.
+    /// The workspaces, each once, in order of first use.
     pub fn workspaces(&self) -> Vec<std::sync::Arc<Workspace>> {
         let mut found: Vec<std::sync::Arc<Workspace>> = Vec::new();
         self.visit(&mut |stmt| {

@@ -1,22 +1,23 @@
 //! Looplets: the structure of one access along one loop, as data.
 //!
-//! A looplet describes what a fiber holds over an extent `[start, stop)` of coordinates. It refers to a kernel under
-//! construction by ids: cursors are variables, coordinates and positions are expressions, and the loop's index is the
-//! expression that was given to whoever made the looplet. What it holds at a coordinate is a [`Payload`].
+//! A looplet describes the contents of a fiber over an extent `[start, stop)` of coordinates. It
+//! refers to a kernel under construction by ids: cursors are variables, coordinates and positions
+//! are expressions, and the loop's index is an expression that the caller provides. The contents at
+//! a coordinate are a [`Payload`].
 //!
 //! | looplet | meaning |
 //! |---|---|
 //! | `Thunk` | statements to run once, before |
-//! | `Switch` | what it is depends on a condition, tested outside the loop |
+//! | `Switch` | a choice by a loop-invariant condition |
 //! | `Run(v)` | every coordinate holds `v` |
-//! | `Sequence` | one after the other |
-//! | `Spike` | one thing everywhere but at the last coordinate |
-//! | `Jumper` | a stepper that leads, and skips ahead by search |
-//! | `Segments` | stored contiguous ranges, in order, each with one child or a block of children; between them, the fill value |
-//! | `Stepper` | a stored list of coordinates, in order; between them, the fill |
+//! | `Sequence` | phases, one after the other |
+//! | `Spike` | one payload everywhere but at the last coordinate |
+//! | `Jumper` | a stepper that leads: other levels skip ahead to its coordinates by search |
+//! | `Segments` | stored segments, in order, each with one child or a block of them; between them, the fill |
+//! | `Stepper` | a stored coordinate list, in order; between its coordinates, the fill |
 //! | `Fibers` | windows over several fibers at once |
-//! | `Block` | things that lie next to each other, one for each coordinate |
-//! | `Lookup` | the level is asked at each coordinate |
+//! | `Block` | contiguous children, one for each coordinate |
+//! | `Lookup` | random access: each coordinate is located |
 
 mod segments;
 mod transform;
@@ -30,67 +31,67 @@ use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
 /// The payload of a looplet at a coordinate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
-    /// Nothing is stored: the tensor's fill.
+    /// Not stored: the tensor's fill.
     Fill,
     /// The sub-fiber (or, below the last level, the value) at this position.
     Child(ExprId),
     /// A truth value (of a mask).
     Truth(bool),
-    /// Outside of the tensor, where that is permitted.
+    /// Out of bounds of the tensor, where that is permitted.
     Missing,
-    /// Outside of the tensor, where that is a mistake if it is read: each coordinate is checked when it is.
+    /// Out of bounds of the tensor, where a read is a mistake: each read is checked.
     Outside,
-    /// The same fiber still: a window over it, one end of which may be known.
+    /// The same fiber: a window over it, one end of which may be known.
     Window(Option<Edge>),
 }
 
-/// An end of a window over a fiber.
+/// An end of a window over a fiber, as a position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edge {
-    /// Nothing in it lies before this position.
+    /// The window starts at this position or after it.
     From(ExprId),
-    /// Nothing in it lies behind this position.
+    /// The window ends at this position or before it.
     To(ExprId),
 }
 
 /// The structure of one access along one loop.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Looplet {
-    /// Every coordinate holds the same.
+    /// Every coordinate holds the same payload.
     Run(Payload),
-    /// The level is asked where each coordinate is.
+    /// Random access: each coordinate is located.
     Lookup,
-    /// One thing up to a coordinate, and another at it.
+    /// One payload before a coordinate, and another one at it.
     Spike(Spike),
-    /// One after the other; the last phase goes to the end.
+    /// Phases, one after the other; the last phase extends to the end.
     Sequence {
         /// The phases.
         phases: Vec<Phase>,
-        /// The stops are known not to decrease, and to be inside of the dimension.
+        /// The stops are non-decreasing and inside of the dimension.
         inside: bool,
     },
-    /// Stretches, one after the other; everything else holds the fill.
+    /// Segments in order; all other coordinates hold the fill.
     Segments(Segments),
-    /// Children that lie next to each other, or equally far apart.
+    /// Children at a constant stride, usually contiguous.
     Block {
-        /// The child of coordinate 0, if there were one.
+        /// The child of coordinate 0, extrapolated if there is none.
         base: ExprId,
         /// The stride between the children of adjacent coordinates.
         stride: i64,
     },
-    /// A sorted list of coordinates; everything else holds the fill.
+    /// A sorted coordinate list; all other coordinates hold the fill.
     Stepper(Stepper),
-    /// Windows over several fibers at once, because windows over levels above them are still open: the nearest coordinate
-    /// of any of them is next.
+    /// Windows over several fibers at once, because windows over outer levels are still open: the
+    /// nearest coordinate of any of the fibers is next.
     Fibers {
-        /// The level that the windows are over.
+        /// The level of the fibers.
         level: usize,
         /// The location of the children.
         window: Window,
-        /// They go down, so that coordinates are taken with the other sign.
+        /// The windows move down, so coordinates are negated.
         mirrored: bool,
     },
-    /// A stepper that leads: the others are brought to its coordinates by search.
+    /// A stepper that leads: others are moved to its coordinates by search.
     Jumper(Stepper),
     /// A choice by a condition that is invariant in the coordinate.
     Switch {
@@ -98,20 +99,20 @@ pub enum Looplet {
         cond: ExprId,
         /// The looplet if the condition is true.
         then: Box<Looplet>,
-        /// The same structure under that condition: empty where it does not hold. For bodies that have work to do
-        /// in both cases, and should not be written twice.
+        /// The same structure under that condition: empty if it is false. For loop bodies that are
+        /// needed in both cases, so that they are emitted once.
         guarded: Box<Looplet>,
     },
     /// Statements that set up the state of the looplet inside.
     Thunk {
-        /// Run once.
+        /// Runs once.
         preamble: Block,
         /// The looplet that may use the state.
         body: Box<Looplet>,
     },
 }
 
-/// The same everywhere before a coordinate, and something else there; the extent ends with it, or before.
+/// One payload before a coordinate, and another one at it; the extent ends with it, or before.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Spike {
@@ -121,7 +122,7 @@ pub struct Spike {
     pub at: ExprId,
 }
 
-/// A part of a sequence.
+/// A phase of a sequence.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Phase {
@@ -130,7 +131,7 @@ pub struct Phase {
     pub body: Looplet,
 }
 
-/// A sorted list of coordinates in a buffer: distinct, or (`grouped`) in groups of equal ones that belong together.
+/// A sorted coordinate list in a buffer: distinct coordinates, or (`grouped`) groups of equal ones.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Stepper {
@@ -142,21 +143,22 @@ pub struct Stepper {
     pub stop: ExprId,
     /// The payload at a position.
     pub below: Below,
-    /// A coordinate may repeat; what lies below is then a range of positions.
+    /// Coordinates may repeat; the children of a group are a range of positions.
     pub grouped: bool,
     /// The offset from a stored coordinate to a loop coordinate.
     pub shift: Option<ExprId>,
-    /// Stored coordinates are taken with the other sign, and positions, too, so that both go up.
+    /// Stored coordinates are negated, and positions, too, so that both ascend.
     pub mirrored: bool,
-    /// It is mirrored, but positions are taken as they are, so that coordinates go down.
-    pub turned: bool,
-    /// The extent that `start` and `stop` are known to be cut to.
+    /// Mirrored, but positions are not negated, so coordinates descend.
+    pub descending: bool,
+    /// The extent that `start` and `stop` are already restricted to.
     pub within: Option<(ExprId, ExprId)>,
-    /// The coordinate of the loop that no coordinate from `start` on lies before.
+    /// A loop coordinate that is at or before every coordinate from `start` on.
     pub sought: Option<ExprId>,
-    /// The coordinate of the loop that all coordinates up to `stop` lie before.
+    /// A loop coordinate that is after every coordinate before `stop`.
     pub ended: Option<ExprId>,
-    /// The list is left at the first coordinate of the loop that is not below this one (below it, if they go down).
+    /// Iteration breaks at the first loop coordinate that is at least this one (below it, if
+    /// coordinates descend).
     pub until: Option<ExprId>,
 }
 
@@ -175,21 +177,21 @@ impl Stepper {
         }
     }
 
-    /// The storage of the coordinate at a position.
+    /// The stored position for a position of the loop.
     pub fn position(&self, b: &mut Builder, position: ExprId) -> ExprId {
-        if !self.mirrored || self.turned {
+        if !self.mirrored || self.descending {
             return position;
         }
         let zero = b.int(0);
         b.sub(zero, position)
     }
 
-    /// The first position from `start` on whose coordinate is not below one of the loop's.
+    /// The first position from `start` on whose coordinate is at least `coordinate`.
     pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         self.seek_from(b, name, start, coordinate, false)
     }
 
-    /// The same, where the positions before it are gone through.
+    /// The same for the end of a range whose positions are iterated over.
     pub fn seek_end(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         self.seek_from(b, name, start, coordinate, true)
     }
@@ -200,7 +202,7 @@ impl Stepper {
             None => coordinate,
         };
         if self.mirrored {
-            // The last position whose stored coordinate is not above that of the key.
+            // The last position whose stored coordinate is at most that of the key.
             let one = b.int(1);
             let (from, to, key) = (b.sub(one, self.stop), b.sub(one, start), b.sub(one, key));
             let after = b.search(name, self.coordinates, from, to, key);
@@ -211,7 +213,7 @@ impl Stepper {
         if constant.is_some_and(|key| key <= 0) {
             return start;
         }
-        // Of a list that is looked at from its start on, all but the end may be meant, as in triangles.
+        // Iteration from the start of the list may cover all but its end, as in triangles.
         let back = end && start == self.start && constant.is_none();
         b.search_from(name, self.coordinates, [start, self.stop, key], back)
     }
@@ -235,7 +237,7 @@ impl Looplet {
             Looplet::Run(_) => 9,
             Looplet::Sequence { .. } => 8,
             Looplet::Spike(_) => 7,
-            // They become segments.
+            // They are lowered to segments.
             Looplet::Fibers { .. } => 6,
             Looplet::Jumper(_) => 5,
             Looplet::Segments(_) => 4,
@@ -298,14 +300,14 @@ impl Looplet {
     }
 }
 
-/// The storage of a coordinate.
+/// The result of locating a coordinate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Located {
-    /// The child position; meaningless where nothing is stored.
+    /// The child position; meaningless for a coordinate that is not stored.
     pub position: ExprId,
-    /// True if anything is stored there; always, if there is no condition.
+    /// True if the coordinate is stored; `None` if it always is.
     pub present: Option<ExprId>,
-    /// One past the last child position, where they are a group.
+    /// One past the last child position, if the children are a group.
     pub group_stop: Option<ExprId>,
 }
 
@@ -319,13 +321,14 @@ pub struct Fiber<'a> {
     pub position: ExprId,
     /// One past the last parent position, if the fiber lies below a group.
     pub group_stop: Option<ExprId>,
-    /// True if the fiber is there at all; certainly, if there is no condition.
+    /// True if the fiber exists; `None` if it always does.
     pub present: Option<ExprId>,
-    /// Coordinates may repeat, because the level is nonunique or stands between such a level and its last singleton.
+    /// Coordinates may repeat, because the level is nonunique or lies between a nonunique level and
+    /// its last singleton.
     pub grouped: bool,
     /// The size of the dimension.
     pub extent: ExprId,
-    /// The coordinate: the loop's index, or the subscript that is looked up.
+    /// The coordinate: the loop's index, or the subscript to locate.
     pub index: ExprId,
     /// A name for variables.
     pub name: &'a str,
@@ -343,7 +346,7 @@ impl Fiber<'_> {
         }
     }
 
-    /// `position * extent + index`: where a full level keeps its children.
+    /// `position * extent + index`: the child of a dense level.
     pub fn dense_child(&mut self) -> ExprId {
         let base = self.dense_base();
         self.builder.add(base, self.index)
@@ -365,13 +368,13 @@ pub struct Writer<'a> {
     pub extent: ExprId,
     /// The number of coordinates stored so far; 0 when the tensor is declared.
     pub count: VarId,
-    /// A condition that is constant in the end: not every parent position is known to have been written.
+    /// An eventually constant condition: some parent position may not have been written.
     pub skipped: ExprId,
-    /// There is room for what is appended.
+    /// Capacity for appended coordinates is reserved.
     pub reserved: bool,
-    /// There is room for the positions of the level above that are appended.
+    /// Capacity for appended positions of the parent level is reserved.
     pub parents: bool,
-    /// The format says how wide numbers are, so some may not fit.
+    /// The format specifies index widths, so a coordinate may not fit.
     pub narrow: bool,
     /// A name for variables.
     pub name: &'a str,
@@ -389,7 +392,7 @@ impl Writer<'_> {
         }
     }
 
-    /// `parent * extent + coordinate`: where a full level keeps its children.
+    /// `parent * extent + coordinate`: the child of a dense level.
     pub fn dense_child(&mut self, parent: ExprId, coordinate: ExprId) -> ExprId {
         let base = self.builder.call_in(crate::algebra::Op::Mul, crate::DType::I64, &[parent, self.extent]);
         self.builder.add(base, coordinate)

@@ -1,4 +1,4 @@
-//! Segments: contiguous ranges of coordinates, stored in order; each holds one child, or a block of
+//! Segments: contiguous ranges of coordinates, stored in order, each with one child or a block of
 //! children.
 
 use super::{Below, Edge, Window};
@@ -6,41 +6,41 @@ use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{BufferId, Builder, ExprId, Kernel, VarId};
 
-/// A coordinate behind all others, from which some can be subtracted.
+/// A coordinate after all others, with headroom for subtraction.
 pub const NEVER: i64 = i64::MAX / 4;
 
-/// A list of contiguous ranges, in order and without overlap.
+/// Segments of a fiber, in order and without overlap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segments {
-    /// The first segment of the fiber.
+    /// The position of the first segment of the fiber.
     pub start: ExprId,
-    /// One past the last segment.
+    /// One past the position of the last segment.
     pub stop: ExprId,
-    /// Where segments begin and end, and what they hold.
+    /// The bounds and the children of segments.
     pub extents: Extents,
-    /// Together they are all of the dimension.
+    /// The segments cover the dimension without gaps.
     pub covers: bool,
     /// The number of loop coordinates per stored coordinate.
     pub scale: u64,
     /// The offset from a scaled stored coordinate to a loop coordinate.
     pub shift: Option<ExprId>,
-    /// Others are brought to these segments by search.
+    /// Other levels are moved to these segments by search.
     pub leads: bool,
-    /// The loop's coordinates are those of windows over all this; each segment reaches over those that meet it.
+    /// The windows that are the loop's coordinates; each segment then extends over the windows that
+    /// meet it.
     pub window: Option<Window>,
-    /// Stored coordinates are taken with the other sign, and the numbers of segments,
-    /// too, so that both go up.
+    /// Stored coordinates are negated, and the positions of segments, too, so that both ascend.
     pub mirrored: bool,
-    /// The coordinate of the loop that all segments from `start` on end behind.
+    /// A loop coordinate that is before the end of every segment from `start` on.
     pub sought: Option<ExprId>,
-    /// The coordinate of the loop that all segments up to `stop` begin before.
+    /// A loop coordinate that is after the start of every segment before `stop`.
     pub ended: Option<ExprId>,
 }
 
-/// Where segments begin and end, and what they hold. Ends are those of half-open intervals.
+/// The bounds and the children of segments. Segments are half-open intervals.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Extents {
-    /// One child each, up to `ends`, from where the segment before ends.
+    /// One child each, from the end of the previous segment to an entry of the array.
     Ends(BufferId),
     /// One child each, from `starts` to `ends`.
     Runs {
@@ -49,38 +49,38 @@ pub enum Extents {
         /// The array of ends.
         ends: BufferId,
     },
-    /// A child for each coordinate.
+    /// A block of children, one for each coordinate.
     Blocks {
-        /// The last coordinate of each.
+        /// The last coordinate of each segment.
         lasts: BufferId,
-        /// The position of the first child of each; one more, for the end.
+        /// The position of the first child of each segment; one more, for the end.
         offsets: BufferId,
     },
     /// One stored coordinate each.
     Points(BufferId, Below),
-    /// What several fibers hold together, from the nearest beginning to the nearest end. There is one segment at a time, and whoever has
-    /// done with it brings the fibers to the next.
+    /// The union of several fibers, from the nearest start to the nearest end. One segment exists
+    /// at a time; the loop advances the fibers to the next one.
     Fibers {
-        /// The number of the set.
+        /// The id of the set of fibers.
         set: usize,
-        /// Where the segment begins.
+        /// The start of the segment.
         first: VarId,
-        /// Where it ends; behind its first coordinate, if there is none.
+        /// The end of the segment; one past its start if `None`.
         end: Option<VarId>,
     },
 }
 
-/// What is known of one segment.
+/// The bounds of one segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
-    /// Where it begins; where the one before ends, if there is none.
+    /// The start; the end of the previous segment if `None`.
     pub first: Option<ExprId>,
     /// The end.
     pub end: ExprId,
 }
 
 impl Segments {
-    /// True if each segment begins where the one before ends.
+    /// True if each segment starts at the end of the previous one.
     pub fn consecutive(&self) -> bool {
         matches!(self.extents, Extents::Ends(_))
     }
@@ -90,12 +90,13 @@ impl Segments {
         matches!(self.extents, Extents::Points(..)) && self.scale == 1 && self.window.is_none()
     }
 
-    /// True if a segment may begin before the one before ends; it then begins where that ends.
+    /// True if a segment may start before the end of the previous one; it is then truncated to
+    /// start there.
     pub fn overlapping(&self) -> bool {
         self.set().is_some() || self.window.is_some_and(|window| window.open)
     }
 
-    /// The set of fibers whose segments these are.
+    /// The id of the set of fibers, if the segments are their union.
     pub fn set(&self) -> Option<usize> {
         match self.extents {
             Extents::Fibers { set, .. } => Some(set),
@@ -103,7 +104,7 @@ impl Segments {
         }
     }
 
-    /// True if there is a segment of this number.
+    /// True if there is a segment at this position.
     pub fn has(&self, b: &mut Builder, q: ExprId) -> ExprId {
         match self.extents {
             Extents::Fibers { first, .. } => {
@@ -114,12 +115,12 @@ impl Segments {
         }
     }
 
-    /// True if windows inside of a segment all hold one thing.
+    /// True if all windows inside of a segment have the same child.
     pub fn splits(&self) -> bool {
         self.overlapping() && matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. })
     }
 
-    /// Where a segment begins and ends, in coordinates of the loop.
+    /// The bounds of a segment, in coordinates of the loop.
     pub fn segment(&self, b: &mut Builder, q: ExprId) -> Segment {
         let Segment { first, end } = self.stored(b, q);
         match self.window {
@@ -131,7 +132,8 @@ impl Segments {
         }
     }
 
-    /// Where the windows begin and end that lie inside of a segment; where it begins, if they begin there.
+    /// The bounds of the windows that lie inside of a segment; the start is `None` if they start
+    /// with the segment.
     pub fn inside(&self, b: &mut Builder, q: ExprId) -> Option<Segment> {
         let window = self.window.filter(|window| window.open)?;
         let Segment { first, end } = self.stored(b, q);
@@ -139,7 +141,7 @@ impl Segments {
         Some(Segment { first, end: window.reaching(b, end) })
     }
 
-    /// Where a segment begins and ends, in coordinates of the level.
+    /// The bounds of a segment, in coordinates of the level.
     fn stored(&self, b: &mut Builder, q: ExprId) -> Segment {
         let one = b.int(1);
         let last = self.mirrored.then(|| {
@@ -174,7 +176,7 @@ impl Segments {
         let mut first = first.map(&mut scaled);
         let mut end = b.end_of_block(end, self.scale);
         if let Some(last) = last {
-            // Runs that follow each other still do; each now ends where it began.
+            // Adjacent runs stay adjacent; the mirrored end of each is its stored start.
             let begin = match (first, self.extents) {
                 (None, Extents::Ends(ends)) => {
                     let zero = b.int(0);
@@ -195,7 +197,8 @@ impl Segments {
         }
     }
 
-    /// Whether a window meets a segment of one coordinate, and which, if windows are of one coordinate and skip some.
+    /// A condition that a window meets a segment of one coordinate, and the window's index; `None`
+    /// unless windows have one coordinate and a stride above 1.
     pub fn point(&self, b: &mut Builder, q: ExprId) -> Option<(ExprId, ExprId)> {
         let window = self.window.filter(|window| !window.open && window.stride > 1)?;
         if !matches!(self.extents, Extents::Points(..)) || self.scale != 1 {
@@ -208,7 +211,7 @@ impl Segments {
         Some((b.call_in(Op::Eq, DType::I64, &[rest, zero]), at))
     }
 
-    /// The stored number of a segment.
+    /// The stored position of a segment.
     pub fn number(&self, b: &mut Builder, q: ExprId) -> ExprId {
         if !self.mirrored {
             return q;
@@ -217,7 +220,7 @@ impl Segments {
         b.sub(zero, q)
     }
 
-    /// The edge of windows that a segment is the first to be met by.
+    /// The edge of the windows whose first segment is this one.
     pub fn edge(&self, b: &mut Builder, q: ExprId) -> Edge {
         match (self.mirrored, self.number(b, q)) {
             (true, number) => Edge::To(number),
@@ -225,7 +228,7 @@ impl Segments {
         }
     }
 
-    /// The position below a segment, if it holds one thing.
+    /// The child position of a segment, if it has one child.
     pub fn child(&self, b: &mut Builder, q: ExprId) -> Option<ExprId> {
         let q = self.number(b, q);
         match self.extents {
@@ -238,8 +241,8 @@ impl Segments {
         }
     }
 
-    /// What is added to a coordinate of the loop (times the stride of its windows) to find its child, if a segment holds a
-    /// block.
+    /// The offset from a loop coordinate (times the stride of its windows) to its child, if a
+    /// segment holds a block.
     pub fn base(&self, b: &mut Builder, q: ExprId, end: ExprId) -> Option<ExprId> {
         let Extents::Blocks { offsets, .. } = self.extents else { return None };
         let one = b.int(1);
@@ -254,7 +257,7 @@ impl Segments {
                 b.add(base, window.low)
             }
             (window, true) => {
-                // It begins, in its own coordinates, where the last child is.
+                // A mirrored segment starts, in its own coordinates, at the last child.
                 let (first, zero) = (self.stored(b, q).first, b.int(0));
                 let last = b.sub(to, one);
                 let base = b.add(last, first.unwrap_or(zero));
@@ -263,13 +266,13 @@ impl Segments {
         })
     }
 
-    /// How far children lie apart from one of the loop's coordinates to the next, if a segment holds a block.
+    /// The distance between children of adjacent loop coordinates, if a segment holds a block.
     pub fn stride(&self) -> i64 {
         let stride = self.window.map_or(1, |window| window.stride as i64);
         if self.mirrored { -stride } else { stride }
     }
 
-    /// The first segment from `start` on that ends behind a coordinate of the loop.
+    /// The first segment from `start` on that ends after a loop coordinate.
     pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         let coordinate = match self.window {
             Some(window) => window.begin(b, coordinate),
@@ -291,10 +294,10 @@ impl Segments {
             Extents::Ends(ends) | Extents::Runs { ends, .. } => (ends, b.add(key, one)),
             Extents::Blocks { lasts, .. } => (lasts, key),
             Extents::Points(coordinates, _) => (coordinates, key),
-            // Fibers are brought forward one by one.
+            // The loop advances fibers one by one.
             Extents::Fibers { .. } => return start,
         };
-        // No coordinate is negative, and no segment empty.
+        // No coordinate is negative, and no segment is empty.
         let least = i64::from(matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. }));
         if b.as_constant(key).and_then(|key| key.as_i64()).is_some_and(|key| key <= least) {
             return start;
@@ -302,7 +305,8 @@ impl Segments {
         b.search(name, array, start, self.stop, key)
     }
 
-    /// The same, where signs are changed: the last stored segment that begins at a coordinate or before it.
+    /// The same for mirrored segments: the last stored segment that starts at or before a
+    /// coordinate.
     fn seek_down(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         let (zero, one) = (b.int(0), b.int(1));
         let (from, to) = (b.sub(one, self.stop), b.sub(one, start));
@@ -318,16 +322,16 @@ impl Segments {
         let after = match self.extents {
             Extents::Points(array, _) | Extents::Runs { starts: array, .. } => b.search(name, array, from, to, behind),
             Extents::Ends(ends) => {
-                // The run that holds the coordinate, or the last one.
+                // The run with the coordinate, or the last one.
                 let holds = b.search(name, ends, from, to, behind);
                 let next = b.add(holds, one);
                 let after = b.call_in(Op::Min, DType::I64, &[next, to]);
-                // Before the first coordinate there is none.
+                // No run lies before coordinate 0.
                 let none = b.call_in(Op::Lt, DType::I64, &[at, zero]);
                 b.call_in(Op::Select, DType::I64, &[none, from, after])
             }
             Extents::Blocks { lasts, offsets } => {
-                // The first block that does not end before the coordinate may begin behind it.
+                // The first block that does not end before the coordinate may start after it.
                 let holds = b.search(name, lasts, from, to, at);
                 let next = b.add(holds, one);
                 let more = b.call_in(Op::Lt, DType::I64, &[holds, to]);

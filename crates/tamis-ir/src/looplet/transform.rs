@@ -1,4 +1,4 @@
-//! Looplets under a change of coordinates: a level that stores `(i + c) / k` is described along `i`.
+//! Affine maps of looplets: the structure of a level that stores `(i + c) / k`, along `i`.
 
 use super::{Extents, Looplet, Phase, Segments, Spike, Stepper};
 use crate::DType;
@@ -6,14 +6,14 @@ use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId};
 
 impl Looplet {
-    /// The structure along an index `i`, where this is the structure along `(i - shift) / scale`, rounded down; none if
-    /// it has none that a looplet could say.
+    /// The structure along an index `i`, for a structure along `(i - shift) / scale`, rounded down;
+    /// `None` if no looplet describes it.
     pub fn affine_map(self, b: &mut Builder, scale: u64, shift: Option<ExprId>) -> Option<Looplet> {
         if scale == 1 && shift.is_none() {
             return Some(self);
         }
         Some(match self {
-            // It is asked at each coordinate, whatever that stands for.
+            // Each coordinate is located after the map.
             Looplet::Lookup | Looplet::Run(_) => self,
             Looplet::Fibers { .. } => return None,
             Looplet::Block { base, stride } => {
@@ -24,8 +24,8 @@ impl Looplet {
             }
             Looplet::Stepper(s) if scale == 1 => Looplet::Stepper(moved(b, s, shift)),
             Looplet::Jumper(s) if scale == 1 => Looplet::Jumper(moved(b, s, shift)),
-            Looplet::Stepper(s) => Looplet::Segments(stretched(s, scale, shift, false)?),
-            Looplet::Jumper(s) => Looplet::Segments(stretched(s, scale, shift, true)?),
+            Looplet::Stepper(s) => Looplet::Segments(scaled_segments(s, scale, shift, false)?),
+            Looplet::Jumper(s) => Looplet::Segments(scaled_segments(s, scale, shift, true)?),
             Looplet::Segments(p) => {
                 let blocks = matches!(p.extents, Extents::Blocks { .. });
                 if p.scale != 1 || p.shift.is_some() || p.window.is_some() || p.mirrored || (blocks && scale != 1) {
@@ -80,8 +80,8 @@ fn moved(b: &mut Builder, stepper: Stepper, shift: Option<ExprId>) -> Stepper {
     Stepper { shift, ..stepper }
 }
 
-/// Each coordinate of a list stands for several of the loop's.
-fn stretched(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -> Option<Segments> {
+/// Each coordinate of a list becomes a segment of `scale` loop coordinates.
+fn scaled_segments(stepper: Stepper, scale: u64, shift: Option<ExprId>, leads: bool) -> Option<Segments> {
     if stepper.grouped || stepper.shift.is_some() || stepper.mirrored {
         return None;
     }

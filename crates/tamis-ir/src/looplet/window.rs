@@ -1,38 +1,41 @@
-//! Windows: a level is asked not for one coordinate but for a stretch of them that moves with a loop.
+//! Windows over fibers: contiguous ranges of coordinates that move with a loop (convolution).
 //!
-//! The subscript `a*i + b*k + c` is *reduced* by the outer of its two loops, say `i`, and *resolved* by the inner one. Along `i`,
-//! a fiber is described by which windows `{a*i + b*k + c : k}` meet what is stored: a stored coordinate `x` is met by those
-//! `i` whose window reaches `x` and does not begin behind it, one stretch of them. What holds there is the fiber itself,
-//! from the first stored coordinate on that the window meets; along `k` it is described as always. Where a window lies
-//! inside of one run, all of its coordinates hold the same, and the subscript is resolved before its inner loop.
+//! The subscript `a*i + b*k + c` is *reduced* by the outer of its two loops, say `i`, and
+//! *resolved* by the inner one. Along `i`, a fiber is described by the windows `{a*i + b*k + c :
+//! k}` that meet stored coordinates: a stored coordinate `x` is in a contiguous range of windows,
+//! those that do not start after `x` and do not end before it. The payload of a window is the fiber
+//! itself, from the first stored coordinate in the window on; along `k` the fiber is described as
+//! usual. If a window lies inside of one run, all of its coordinates have the same payload, and the
+//! subscript is resolved before its inner loop.
 //!
-//! A subscript `a*i + c` without an inner index has windows of one coordinate, and is resolved by `i`.
+//! A subscript `a*i + c` without an inner index has windows of one coordinate, and is resolved by
+//! `i`.
 
 use super::{Edge, Extents, Looplet, Payload, Phase, Segments, Spike, Stepper};
 use crate::DType;
 use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId, Kernel};
 
-/// The coordinates that a subscript covers at index `i`: from `stride * i + low` to `stride * i + last`.
+/// The coordinates of a subscript at index `i`: from `stride * i + low` to `stride * i + last`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
-    /// The stride: the distance that it moves per index.
+    /// The distance between adjacent windows.
     pub stride: u64,
     /// The start at index 0.
     pub low: ExprId,
-    /// The last coordinate at index 0; not before the start.
+    /// The last coordinate at index 0, not below `low`.
     pub last: ExprId,
-    /// Inner loops choose a coordinate of the window; else there is one only.
+    /// Inner loops select a coordinate of the window; otherwise it has one coordinate only.
     pub open: bool,
 }
 
 impl Window {
-    /// The first index whose window begins at a coordinate or behind it.
+    /// The first index whose window starts at `x` or after it.
     pub fn from(&self, b: &mut Builder, x: ExprId) -> ExprId {
         self.up(b, x, self.low)
     }
 
-    /// The first index whose window ends at a coordinate or behind it.
+    /// The first index whose window ends at `x` or after it.
     pub fn reaching(&self, b: &mut Builder, x: ExprId) -> ExprId {
         self.up(b, x, self.last)
     }
@@ -66,12 +69,12 @@ impl Window {
 }
 
 impl Looplet {
-    /// The structure along an index whose windows are asked for, where this is the structure along the coordinates in
-    /// them; none if it has none that a looplet could say.
+    /// The structure along the index of windows, for a structure along the coordinates in them;
+    /// `None` if no looplet describes it.
     pub fn reduced(self, b: &mut Builder, window: Window) -> Option<Looplet> {
         Some(match self {
             Looplet::Run(_) => self,
-            // Every coordinate is there, so every window is; a single one is asked for where it is.
+            // Every coordinate exists, so every window does; a single one is located.
             Looplet::Lookup if window.open => Looplet::Run(Payload::Window(None)),
             Looplet::Lookup => self,
             Looplet::Block { .. } if window.open => Looplet::Run(Payload::Window(None)),
@@ -92,7 +95,7 @@ impl Looplet {
                 let mut moved: Vec<Phase> = Vec::new();
                 let phases: Vec<Phase> = phases.into_iter().flat_map(|phase| unfolded(b, phase, window)).collect();
                 for Phase { stop, body } in phases {
-                    // Windows that end before the phase does, then those that reach beyond it.
+                    // Windows that end before the phase does, then those that overlap its end.
                     let before = stop.map(|at| window.reaching(b, at));
                     push(&mut moved, Phase { stop: before, body: body.reduced(b, window)? });
                     if window.open && stop.is_some() {
@@ -111,7 +114,7 @@ impl Looplet {
         })
     }
 
-    /// True if all of it is looked up.
+    /// True if every coordinate is located.
     pub fn is_lookup(&self) -> bool {
         match self {
             Looplet::Lookup => true,
@@ -121,7 +124,7 @@ impl Looplet {
         }
     }
 
-    /// True if it does not say by itself where the dimension begins and ends.
+    /// True if it does not restrict the extent to the dimension.
     pub fn is_endless(&self) -> bool {
         match self {
             Looplet::Lookup | Looplet::Block { .. } => true,
@@ -132,7 +135,7 @@ impl Looplet {
         }
     }
 
-    /// True if what holds along the loop is a window, somewhere.
+    /// True if some payload along the loop is a window.
     pub fn is_window(&self) -> bool {
         match self {
             Looplet::Run(payload) => matches!(payload, Payload::Window(_)),
@@ -145,8 +148,8 @@ impl Looplet {
         }
     }
 
-    /// The same fiber, without what lies on the other side of an edge of a window, along a loop from `start` to `stop`
-    /// that goes over the window; from its end to its beginning, if it is to be mirrored.
+    /// The same fiber, restricted to one side of an edge of a window, along a loop from `start` to
+    /// `stop` over the window; from its end to its start, if it is mirrored.
     pub fn starting(self, b: &mut Builder, edge: Edge, (start, stop): (ExprId, ExprId), mirrored: bool) -> Looplet {
         let cut = |b: &mut Builder, from: ExprId, to: ExprId| {
             let (from, to) = match edge {
@@ -177,7 +180,8 @@ impl Looplet {
                 Looplet::Thunk { preamble, body: Box::new(body.starting(b, edge, (start, stop), mirrored)) }
             }
             Looplet::Switch { cond, then, guarded } => {
-                // An absent fiber has no position: its coordinate list is empty and starts at its end.
+                // An absent fiber has no position: its coordinate list is empty and starts at its
+                // end.
                 let zero = b.int(0);
                 let safe = match edge {
                     Edge::From(at) => {
@@ -186,7 +190,7 @@ impl Looplet {
                     }
                     Edge::To(at) => {
                         let at = b.call_in(Op::Select, DType::I64, &[cond, at, zero]);
-                        // One behind the last position is where nothing starts.
+                        // No coordinate starts at one past the last position.
                         let less = b.int(-1);
                         Edge::To(b.call_in(Op::Select, DType::I64, &[cond, at, less]))
                     }
@@ -201,7 +205,7 @@ impl Looplet {
         }
     }
 
-    /// One past the last position of a list.
+    /// One past the last position of a coordinate list.
     fn list_end(&self) -> Option<ExprId> {
         match self {
             Looplet::Stepper(list) | Looplet::Jumper(list) => Some(list.stop),
@@ -211,42 +215,43 @@ impl Looplet {
         }
     }
 
-    /// The structure along an index `i`, where this is the structure along `-i`; none if it has none that a looplet could say.
+    /// The structure along an index `i`, for a structure along `-i`; `None` if no looplet describes
+    /// it.
     pub fn mirrored(self, b: &mut Builder) -> Option<Looplet> {
         let one = b.int(1);
-        let mut turned = |start: ExprId, stop: ExprId| (b.sub(one, stop), b.sub(one, start));
+        let mut negated = |start: ExprId, stop: ExprId| (b.sub(one, stop), b.sub(one, start));
         Some(match self {
             Looplet::Run(_) | Looplet::Lookup => self,
             Looplet::Fibers { .. } => return None,
             Looplet::Block { base, stride } => Looplet::Block { base, stride: -stride },
-            // Coordinates that repeat are found from their first one on.
+            // Groups of equal coordinates are located from their first one on.
             Looplet::Stepper(list) | Looplet::Jumper(list) if list.grouped || list.shift.is_some() => return None,
             Looplet::Stepper(list) => {
-                let (start, stop) = turned(list.start, list.stop);
+                let (start, stop) = negated(list.start, list.stop);
                 Looplet::Stepper(Stepper { start, stop, mirrored: !list.mirrored, ..list })
             }
             Looplet::Jumper(list) => {
-                let (start, stop) = turned(list.start, list.stop);
+                let (start, stop) = negated(list.start, list.stop);
                 Looplet::Jumper(Stepper { start, stop, mirrored: !list.mirrored, ..list })
             }
             Looplet::Segments(segments) if segments.window.is_some() || segments.shift.is_some() => return None,
             Looplet::Segments(segments) => {
-                let (start, stop) = turned(segments.start, segments.stop);
+                let (start, stop) = negated(segments.start, segments.stop);
                 Looplet::Segments(Segments { start, stop, mirrored: !segments.mirrored, ..segments })
             }
             Looplet::Spike(_) => {
                 Looplet::Sequence { phases: vec![Phase { stop: None, body: self }], inside: false }.mirrored(b)?
             }
             Looplet::Sequence { phases, .. } => {
-                let phases: Vec<Phase> = phases.into_iter().flat_map(|phase| parted(b, phase)).collect();
+                let phases: Vec<Phase> = phases.into_iter().flat_map(|phase| split_spike(b, phase)).collect();
                 let begins = std::iter::once(None).chain(phases.iter().map(|phase| phase.stop));
                 let begins: Vec<Option<ExprId>> = begins.take(phases.len()).collect();
-                let mut turned = Vec::new();
+                let mut reversed = Vec::new();
                 for (Phase { body, .. }, begin) in phases.into_iter().zip(begins).rev() {
                     let stop = begin.map(|at| b.sub(one, at));
-                    turned.push(Phase { stop, body: body.mirrored(b)? });
+                    reversed.push(Phase { stop, body: body.mirrored(b)? });
                 }
-                Looplet::Sequence { phases: turned, inside: false }
+                Looplet::Sequence { phases: reversed, inside: false }
             }
             Looplet::Switch { cond, then, guarded } => {
                 Looplet::Switch { cond, then: Box::new(then.mirrored(b)?), guarded: Box::new(guarded.mirrored(b)?) }
@@ -256,8 +261,8 @@ impl Looplet {
     }
 }
 
-/// A phase whose spike is taken apart: what lies before it, and the one coordinate.
-fn parted(b: &mut Builder, Phase { stop, body }: Phase) -> Vec<Phase> {
+/// Splits a phase with a spike in two: the run before the coordinate, and the coordinate.
+fn split_spike(b: &mut Builder, Phase { stop, body }: Phase) -> Vec<Phase> {
     let Looplet::Spike(Spike { body, tail, at }) = body else { return vec![Phase { stop, body }] };
     let one = b.int(1);
     let after = b.add(at, one);
@@ -267,18 +272,18 @@ fn parted(b: &mut Builder, Phase { stop, body }: Phase) -> Vec<Phase> {
     ]
 }
 
-/// A phase whose spike is taken apart, as windows see it.
+/// Splits a phase with a spike for windows over it.
 fn unfolded(b: &mut Builder, phase: Phase, window: Window) -> Vec<Phase> {
     let spike = matches!(phase.body, Looplet::Spike(_));
-    let mut parts = parted(b, phase);
-    // No window of several coordinates lies inside of one.
+    let mut parts = split_spike(b, phase);
+    // No window of several coordinates lies inside of one coordinate.
     if let Some(last) = parts.last_mut().filter(|_| spike && window.open) {
         last.body = Looplet::Run(Payload::Window(None));
     }
     parts
 }
 
-/// Adds a phase; windows that follow each other are one phase.
+/// Adds a phase; adjacent windows become one phase.
 fn push(phases: &mut Vec<Phase>, phase: Phase) {
     let window = Looplet::Run(Payload::Window(None));
     match phases.last_mut() {
@@ -287,9 +292,9 @@ fn push(phases: &mut Vec<Phase>, phase: Phase) {
     }
 }
 
-/// Each coordinate of a list is met by a stretch of windows.
+/// Each coordinate of a list becomes a segment: the windows that meet it.
 fn points(list: Stepper, window: Window, leads: bool) -> Option<Segments> {
-    // Coordinates that repeat belong together, which only their own loop sees to.
+    // Groups of equal coordinates need a loop of their own.
     if list.grouped && !window.open {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Loop programs of assignments in loops, with spans of the notation; and expressions as text.
+//! Construction of loop programs from assignments, and printing of expressions.
 
 use super::{IndexRange, Notation, indices_in};
 use crate::algebra::{Op, Value};
@@ -7,63 +7,65 @@ use crate::program::Program;
 use crate::text::syntax::{Expr, ExprKind, Extent, Function, Name, Stmt, StmtKind};
 use rustc_hash::FxHashMap;
 
-/// A part of a program.
+/// A statement of a program under construction.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub enum Node {
+pub enum ProgramNode {
     /// `name = tensor("format", fill=..)`, or `name = scalar(fill)` without a format.
     Declare { name: String, format: Option<String>, fill: Option<Value> },
     /// `for index in _:`, or `for index in range(..):`
-    Loop { index: String, range: Option<IndexRange>, body: Vec<Node> },
+    Loop { index: String, range: Option<IndexRange>, body: Vec<ProgramNode> },
     /// `if cond:`
-    If { cond: Expr, body: Vec<Node> },
+    If { cond: Expr, body: Vec<ProgramNode> },
     /// `target[subscripts] op= value`
     Assign { target: String, subscripts: Vec<Expr>, op: Option<Op>, value: Expr },
 }
 
-impl Node {
+impl ProgramNode {
     /// Loops around nodes, the first outermost.
-    pub fn nest<S: AsRef<str>>(order: &[S], ranges: &[IndexRange], body: Vec<Node>) -> Vec<Node> {
-        order.iter().rev().fold(body, |body, index| vec![Node::over(index.as_ref(), ranges, body)])
+    pub fn nest<S: AsRef<str>>(order: &[S], ranges: &[IndexRange], body: Vec<ProgramNode>) -> Vec<ProgramNode> {
+        order.iter().rev().fold(body, |body, index| vec![ProgramNode::over(index.as_ref(), ranges, body)])
     }
 
     /// A node under conditions.
-    pub fn under(conditions: &[&Expr], node: Node) -> Node {
-        conditions.iter().rev().fold(node, |node, cond| Node::If { cond: (*cond).clone(), body: vec![node] })
+    pub fn under(conditions: &[&Expr], node: ProgramNode) -> ProgramNode {
+        conditions.iter().rev().fold(node, |node, cond| ProgramNode::If { cond: (*cond).clone(), body: vec![node] })
     }
 
     /// A loop around nodes, over its range if it has one.
-    pub fn over(index: &str, ranges: &[IndexRange], body: Vec<Node>) -> Node {
+    pub fn over(index: &str, ranges: &[IndexRange], body: Vec<ProgramNode>) -> ProgramNode {
         let range = ranges.iter().find(|range| range.index == index).cloned();
-        Node::Loop { index: index.to_string(), range, body }
+        ProgramNode::Loop { index: index.to_string(), range, body }
     }
 }
 
 impl Notation {
-    /// Plain loops over everything, with dense results that start from 0: right for names, ranks and sizes.
+    /// Plain loops over everything, with dense results that start at 0: sufficient for names, ranks
+    /// and sizes.
     pub fn plain(&self) -> Result<Program, Diagnostics> {
         self.plain_from(&FxHashMap::default())
     }
 
-    /// Plain loops over everything, with dense results that start from these values, or 0.
+    /// Plain loops over everything, with dense results that start at these values, or at 0.
     pub fn plain_from(&self, fills: &FxHashMap<String, Value>) -> Result<Program, Diagnostics> {
         let (mut nodes, mut loops) = (Vec::new(), Vec::new());
         for assignment in &self.assignments {
             let name = assignment.target.text.clone();
             if !assignment.again {
                 let (format, fill) = (Some("dense".to_string()), fills.get(&name).copied());
-                nodes.push(Node::Declare { name: name.clone(), format, fill });
+                nodes.push(ProgramNode::Declare { name: name.clone(), format, fill });
             }
             let (subscripts, op) = (assignment.subscripts.clone(), assignment.op);
-            let assign = Node::Assign { target: name, subscripts, op, value: assignment.body.clone() };
-            let assign = Node::under(&assignment.masks(&assignment.body), assign);
-            loops.extend(Node::nest(&assignment.indices(), &assignment.ranges, vec![assign]));
+            let assign = ProgramNode::Assign { target: name, subscripts, op, value: assignment.body.clone() };
+            let assign = ProgramNode::under(&assignment.masks(&assignment.body), assign);
+            loops.extend(ProgramNode::nest(&assignment.indices(), &assignment.ranges, vec![assign]));
         }
         nodes.extend(loops);
         self.program("notation", &self.operands(), &nodes)
     }
 
-    /// [`Notation::plain`] as callers see it: parameters have the names that they are given by, also where a result has the same.
+    /// [`Notation::plain`] with the interface of callers: parameters keep their original names,
+    /// also if a result has the same name.
     pub fn interface(&self) -> Result<Program, Diagnostics> {
         let mut program = self.plain()?;
         for (id, name) in program.params.clone().into_iter().zip(&self.params) {
@@ -72,8 +74,8 @@ impl Notation {
         Ok(program)
     }
 
-    /// The program that these nodes are, with these parameters and the results of the notation.
-    pub fn program(&self, name: &str, params: &[&str], nodes: &[Node]) -> Result<Program, Diagnostics> {
+    /// The program of these nodes, with these parameters and the results of the notation.
+    pub fn program(&self, name: &str, params: &[&str], nodes: &[ProgramNode]) -> Result<Program, Diagnostics> {
         let span = Span::new(0..self.source.text.len());
         let mut body: Vec<Stmt> = nodes.iter().map(|node| self.stmt(node, span)).collect();
         body.push(Stmt { kind: StmtKind::Return(self.results.clone()), span });
@@ -87,9 +89,9 @@ impl Notation {
         Program::of_syntax(&function, &self.operators, &self.source)
     }
 
-    fn stmt(&self, node: &Node, outer: Span) -> Stmt {
+    fn stmt(&self, node: &ProgramNode, outer: Span) -> Stmt {
         match node {
-            Node::Declare { name, format, fill } => {
+            ProgramNode::Declare { name, format, fill } => {
                 let span = self.assignments.iter().find(|a| a.target.text == *name).map_or(outer, |a| a.target.span);
                 let number = |value: &Value| Expr { kind: ExprKind::Number(*value), span };
                 let named = |text: &str| Name { text: text.to_string(), span };
@@ -104,7 +106,7 @@ impl Notation {
                 let target = Expr { kind: ExprKind::Name(name.clone()), span };
                 Stmt { kind: StmtKind::Assign { target, op: None, value }, span }
             }
-            Node::Loop { index, range, body } => {
+            ProgramNode::Loop { index, range, body } => {
                 let body: Vec<Stmt> = body.iter().map(|node| self.stmt(node, outer)).collect();
                 let span = self.index_span(index).unwrap_or(outer);
                 let indices = vec![Name { text: index.clone(), span }];
@@ -114,11 +116,11 @@ impl Notation {
                 };
                 Stmt { kind: StmtKind::For { indices, attributes: Vec::new(), extent, body }, span }
             }
-            Node::If { cond, body } => {
+            ProgramNode::If { cond, body } => {
                 let then: Vec<Stmt> = body.iter().map(|node| self.stmt(node, outer)).collect();
                 Stmt { kind: StmtKind::If { cond: cond.clone(), then, otherwise: Vec::new() }, span: cond.span }
             }
-            Node::Assign { target, subscripts, op, value } => {
+            ProgramNode::Assign { target, subscripts, op, value } => {
                 let statement = self.assignments.iter().find(|a| a.target.text == *target);
                 let span = statement.map_or(outer, |a| a.span);
                 let name = statement.map_or(outer, |a| a.target.span);
@@ -156,7 +158,7 @@ fn list(items: &[Expr]) -> String {
     items.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// An expression as text, with no more parentheses than are needed to read sums and products.
+/// An expression as text, with minimal parentheses around sums and products.
 pub fn text(expr: &Expr) -> String {
     let inside = |e: &Expr, op: Op| {
         let loose = |other: Op| matches!(other, Op::Add | Op::Sub);

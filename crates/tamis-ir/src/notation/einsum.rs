@@ -1,4 +1,4 @@
-//! NumPy's spelling: `ij,jk->ik`, with operands in order.
+//! NumPy's einsum subscripts: `ij,jk->ik`, with operands in order.
 
 use super::Notation;
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span, counted};
@@ -7,7 +7,7 @@ use crate::text::syntax::{Expr, ExprKind, Name, Stmt, StmtKind};
 use crate::{algebra::Op, format::MAX_RANK};
 
 impl Notation {
-    /// True if a text is NumPy's spelling: letters, commas, an arrow.
+    /// True if a text is einsum subscripts: letters, commas, an arrow.
     pub fn is_einsum(text: &str) -> bool {
         is_einsum(text)
     }
@@ -22,8 +22,8 @@ pub(super) fn is_einsum(text: &str) -> bool {
 }
 
 impl Notation {
-    /// Reads NumPy's notation for operands of these names; the result is called `name`. Without `->` the result has the indices
-    /// that occur once, in alphabetical order.
+    /// Parses einsum subscripts for operands of these names; the result is called `name`. Without
+    /// `->` the result has the indices that occur once, in alphabetical order.
     ///
     /// ```
     /// use tamis_ir::Notation;

@@ -1,9 +1,10 @@
-//! Index notation: what to compute, without saying how. `y[i] = A[i,j] * x[j]`.
+//! Index notation: the description of a computation without loops or formats. `y[i] = A[i,j] *
+//! x[j]`.
 //!
-//! [`Notation::parse`] reads it, and makes every statement one or more [`Assignment`]s without reductions inside: an index that
-//! is missing on the left is reduced over the smallest sub-expression that holds its uses (`reduce`), and what is reduced inside of
-//! something else becomes a temporary. [`Notation::program`] makes a loop program of assignments in loops (`build`); which
-//! loops, in which order, is for a scheduler to say.
+//! [`Notation::parse`] parses it into [`Assignment`]s without reductions inside: an index that is
+//! missing on the left is reduced over the smallest sub-expression that holds its uses (`reduce`),
+//! and a nested reduction becomes a temporary. [`Notation::program`] makes a loop program
+//! (`build`); a scheduler chooses the loops and their order.
 
 mod build;
 mod einsum;
@@ -11,7 +12,7 @@ mod reduce;
 mod subscripts;
 mod versions;
 
-pub use build::{Node, text};
+pub use build::{ProgramNode, text};
 
 use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
@@ -37,31 +38,33 @@ pub struct Notation {
     pub assignments: Vec<Assignment>,
     operators: Vec<Op>,
     params: Vec<Name>,
-    /// The name of each parameter in the assignments: its own, unless a statement gives that name a new value.
+    /// The name of each parameter in the assignments: its own, unless a statement gives that name a
+    /// new value.
     operands: Vec<String>,
     results: Vec<Name>,
 }
 
-/// `target[subscripts] = body`, or with an operator `target op= body` for all values of the indices that are used.
+/// `target[subscripts] = body`, or with an operator `target op= body` for all values of the indices
+/// that are used.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Assignment {
     pub target: Name,
     pub subscripts: Vec<Expr>,
-    /// The operator that combines the values of one element; `None` if there is one value for each.
+    /// The operator that combines the values of one element; `None` if each element has one value.
     pub op: Option<Op>,
-    /// Holds no reductions.
+    /// Contains no reductions.
     pub body: Expr,
     pub span: Span,
-    /// True if the target was made to hold a part of a statement.
+    /// True if the target is a temporary for a sub-expression of a statement.
     pub temporary: bool,
-    /// True if an assignment before has given values to the target already.
+    /// True if an earlier assignment has given values to the target.
     pub again: bool,
-    /// Indices whose extents are given, and not inferred.
+    /// Indices with specified extents.
     pub ranges: Vec<IndexRange>,
 }
 
-/// `for index in range(start, stop)`: the extent of an index that is given, and not inferred.
+/// `for index in range(start, stop)`: the specified extent of an index.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct IndexRange {
@@ -102,7 +105,7 @@ impl Assignment {
         all
     }
 
-    /// Comparisons of indices that are factors of a body: where one does not hold, nothing is computed.
+    /// Comparisons of indices that are factors of a body: nothing is computed where one is false.
     ///
     /// ```
     /// use tamis_ir::Notation;
@@ -151,12 +154,13 @@ impl Notation {
         Notation::parse_source(&Source::new("notation", text), &[])
     }
 
-    /// Reads index notation from a named source, with operators that were defined elsewhere.
+    /// Parses index notation from a named source, with externally defined operators.
     pub fn parse_source(source: &Arc<Source>, operators: &[Op]) -> std::result::Result<Notation, Diagnostics> {
         Notation::parse_given(source, operators, &[])
     }
 
-    /// [`Notation::parse_source`], where tensors of these names are given: an update of one of them starts from it.
+    /// [`Notation::parse_source`] with existing tensors of these names: an update of one of them
+    /// starts from it.
     ///
     /// ```
     /// use tamis_ir::{Notation, Source};
@@ -213,13 +217,13 @@ impl Notation {
         given: &[&str],
     ) -> Result<Notation> {
         let statements: Vec<syntax::Stmt> = statements.iter().map(subscripts::normal).collect();
-        let versions::Named { assignments, params, operands, results } = versions::name(&statements, given)?;
+        let versions::SsaForm { assignments, params, operands, results } = versions::name(&statements, given)?;
         let notation = Notation { source: source.clone(), assignments, operators, params, operands, results };
         notation.bounded()?;
         Ok(notation)
     }
 
-    /// Every index subscripts a dimension of something that is read, or has a range.
+    /// Checks that every index subscripts a dimension of an operand, or has a range.
     fn bounded(&self) -> Result<()> {
         for assignment in self.assignments.iter().filter(|assignment| !assignment.again) {
             let unbounded = versions::unbounded(&assignment.subscripts, &assignment.body, &assignment.ranges);
@@ -249,7 +253,7 @@ impl Notation {
     }
 }
 
-/// True if expressions say the same, wherever they stand.
+/// True if two expressions are equal, regardless of their spans.
 pub fn same(a: &Expr, b: &Expr) -> bool {
     use ExprKind::{Call, Entry, Index, Operator, Reduce};
     match (&a.kind, &b.kind) {
@@ -267,7 +271,7 @@ pub fn same(a: &Expr, b: &Expr) -> bool {
     }
 }
 
-/// True if lists of expressions say the same.
+/// True if two lists of expressions are equal, regardless of their spans.
 pub fn same_all(a: &[Expr], b: &[Expr]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
 }

@@ -1,4 +1,4 @@
-//! Placement of reductions: each goes around the smallest subexpression with all uses of its index.
+//! Placement of reductions: each binds the smallest subexpression with all uses of its index.
 
 use super::{Assignment, IndexRange, indices_in, same};
 use crate::algebra::Op;
@@ -6,27 +6,27 @@ use crate::diag::{Code, Diagnostic, Result, Span};
 use crate::text::syntax::{Expr, ExprKind, Name};
 use rustc_hash::FxHashSet;
 
-/// Makes assignments of statements, and names for temporaries.
+/// Converts statements to assignments, and names temporaries.
 #[derive(Default)]
 pub(super) struct Maker {
     taken: FxHashSet<String>,
-    /// Reductions that were made temporaries of, to be computed once.
+    /// Reductions with a temporary, for reuse.
     made: Vec<(Op, Expr, Vec<String>, Name)>,
 }
 
-/// The left-hand side of a statement, and how its value gets there.
-pub(super) struct Update<'a> {
+/// The left-hand side of a statement, and its update.
+pub(super) struct StatementUpdate<'a> {
     pub(super) target: &'a Name,
     pub(super) subscripts: &'a [Expr],
     pub(super) op: Option<Op>,
-    /// The elements that an update starts from, where they are read and not updated in place.
+    /// The elements that an update starts from, if they are read and not updated in place.
     pub(super) start: Option<Expr>,
     /// True if the target has values already.
     pub(super) again: bool,
     pub(super) ranges: &'a [IndexRange],
 }
 
-/// Subscripts of targets are sums of indices and numbers.
+/// Checks that a subscript of a target is a sum of indices and numbers.
 pub(super) fn target_subscript(expr: &Expr) -> Result<()> {
     let fits = match &expr.kind {
         ExprKind::Name(_) | ExprKind::Number(_) => true,
@@ -44,7 +44,7 @@ pub(super) fn target_subscript(expr: &Expr) -> Result<()> {
 }
 
 impl Maker {
-    /// Says that a name is used.
+    /// Marks a name as used.
     pub(super) fn reserve(&mut self, name: &str) {
         self.taken.insert(name.to_string());
     }
@@ -60,7 +60,7 @@ impl Maker {
         }
     }
 
-    /// A name that nothing has, made of another and a number.
+    /// An unused name: another one and a number.
     pub(super) fn numbered(&mut self, base: &str) -> String {
         let mut number = 1;
         loop {
@@ -72,14 +72,14 @@ impl Maker {
         }
     }
 
-    /// A name that nothing has, made of another and a word.
+    /// An unused name: another one and a word.
     pub(super) fn suffixed(&mut self, base: &str, word: &str) -> String {
         let name = format!("{base}_{word}");
         if self.taken.insert(name.clone()) { name } else { self.numbered(&name) }
     }
 
-    /// An expression in which no reduction binds an index that is also used outside of it: such indices get names of their own, which are
-    /// listed with the ones that they had.
+    /// Renames bound indices of reductions that are also used outside, so that no reduction shadows
+    /// an index. `renamed` lists the new names with the old ones.
     fn scoped(&mut self, expr: &Expr, whole: &Expr, renamed: &mut Vec<(String, String)>) -> Expr {
         let span = expr.span;
         let kind = match &expr.kind {
@@ -107,9 +107,9 @@ impl Maker {
         Expr { kind, span }
     }
 
-    /// The assignments that a statement is.
-    pub(super) fn statement(&mut self, left: Update, value: &Expr, span: Span) -> Result<Vec<Assignment>> {
-        let Update { target, subscripts, op: update, start, again, ranges } = left;
+    /// The assignments of a statement.
+    pub(super) fn statement(&mut self, left: StatementUpdate, value: &Expr, span: Span) -> Result<Vec<Assignment>> {
+        let StatementUpdate { target, subscripts, op: update, start, again, ranges } = left;
         explicit_indices(value, subscripts)?;
         let mut bound = Vec::new();
         let value = &self.scoped(value, value, &mut bound);
@@ -168,7 +168,7 @@ impl Maker {
         let mut assignments = Vec::new();
         let root_op = update.unwrap_or(op);
         let (op, body) = match value.kind {
-            // The reduction of the whole is what the target is updated by.
+            // A reduction of the whole right-hand side becomes an update of the target.
             ExprKind::Reduce { op: reduced, body, .. }
                 if reduced == op && (update.is_none() || update == Some(root_op)) =>
             {
@@ -177,7 +177,7 @@ impl Maker {
             ExprKind::Reduce { op: reduced, body, .. } if update.is_none() => (Some(reduced), *body),
             kind => (update, Expr { kind, span: value.span }),
         };
-        let known = Extents { indices: &all, ranges, whole: &body.clone(), bound: &bound };
+        let known = ReductionExtents { indices: &all, ranges, whole: &body.clone(), bound: &bound };
         let body = self.extract(body, &known, &mut assignments);
         let mut root = Assignment {
             target: target.clone(),
@@ -197,8 +197,8 @@ impl Maker {
         Ok(assignments)
     }
 
-    /// Makes temporaries of the reductions in an expression.
-    fn extract(&mut self, expr: Expr, known_extents: &Extents, assignments: &mut Vec<Assignment>) -> Expr {
+    /// Replaces the reductions in an expression by temporaries.
+    fn extract(&mut self, expr: Expr, known_extents: &ReductionExtents, assignments: &mut Vec<Assignment>) -> Expr {
         let span = expr.span;
         let kind = match expr.kind {
             ExprKind::Reduce { op, indices, body } => {
@@ -247,17 +247,18 @@ impl Maker {
 }
 
 /// The extents of the indices that a statement specifies.
-struct Extents<'a> {
+struct ReductionExtents<'a> {
     indices: &'a [Name],
     ranges: &'a [IndexRange],
     whole: &'a Expr,
-    /// Indices of reductions that were renamed, with the names that they had.
+    /// Renamed indices of reductions, with their old names.
     bound: &'a [(String, String)],
 }
 
-impl Extents<'_> {
-    /// The ranges of the indices that an assignment uses: those that are given, and those of indices that it uses as numbers only,
-    /// which are the extents of the dimensions that they subscript elsewhere in the statement.
+impl ReductionExtents<'_> {
+    /// The ranges of the indices of an assignment: specified ones, and those of indices that occur
+    /// only as numbers, which are the extents of the dimensions that they subscript elsewhere in
+    /// the statement.
     fn ranges_of(&self, subscripts: &[Expr], body: &Expr) -> Result<Vec<IndexRange>> {
         let mut used = Vec::new();
         subscripts.iter().for_each(|s| indices_in(s, true, &mut used));
@@ -310,13 +311,13 @@ fn extent_of(expr: &Expr, index: &str) -> Option<Expr> {
     }
 }
 
-/// True if the order of values does not matter to an operator.
+/// True if an operator does not depend on the order of values.
 pub(super) fn reduces(op: Op) -> bool {
     let info = op.info();
     info.commutative && info.associative
 }
 
-/// Explicit reductions name indices that their body uses, and no others have.
+/// Checks that explicit reductions name indices of their body, and that others have none.
 fn explicit_indices(expr: &Expr, target: &[Expr]) -> Result<()> {
     match &expr.kind {
         ExprKind::Reduce { indices, body, .. } => {
@@ -416,7 +417,8 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
                 return Ok(join(without, product, span));
             }
             if !product && with.len() > 1 && !op.info().idempotent {
-                // A sum over another index that has terms without this one is not to be counted once for each of its values.
+                // A reduction over another index that has terms without this one must not count
+                // them once for each of its values.
                 let mut own = Vec::new();
                 for (minus, part) in with {
                     if mixes(&part, index) {
@@ -435,7 +437,7 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
             if product && !without.is_empty() && !distributes(Op::Mul, op) {
                 return Err(ambiguous(index, op, &join(with, product, span), span));
             }
-            // A subtraction stays a subtraction: unsigned types have no negative numbers.
+            // A subtraction stays a subtraction, because unsigned types have no negative numbers.
             let minus = !product && with.first().is_some_and(|(minus, _)| *minus);
             if minus && !distributes(Op::Neg, op) {
                 if alone || !op.info().idempotent {
@@ -484,7 +486,7 @@ fn place(expr: Expr, index: &str, op: Op) -> Result<Expr> {
     }
 }
 
-/// True if an operator can be exchanged with a reduction: `a * sum(x)` is `sum(a * x)`.
+/// True if an operator commutes with a reduction: `a * sum(x)` is `sum(a * x)`.
 fn distributes(inner: Op, reduction: Op) -> bool {
     match inner {
         Op::Mul | Op::Neg => reduction == Op::Add,
@@ -524,8 +526,10 @@ fn terms(expr: Expr, minus: bool, found: &mut Vec<(bool, Expr)>) {
     }
 }
 
-/// True if part of a term does not use an index that the rest of it does, so that counting it once and for each value of the index are
-/// both what it may mean: a sum in parentheses that no other factor makes depend on the index, or one that is reduced over what not all of it uses.
+/// True if part of a term does not use an index that other parts use, so that the term is
+/// ambiguous: it may count once, or once for each value of the index. That is a sum in parentheses
+/// without another factor that depends on the index, or a reduction of a body that depends on it
+/// only in part.
 fn mixes(expr: &Expr, index: &str) -> bool {
     match &expr.kind {
         ExprKind::Operator(Op::Add | Op::Sub, operands) => {
@@ -547,7 +551,7 @@ fn mixes(expr: &Expr, index: &str) -> bool {
     }
 }
 
-/// The terms of an expression that use an index, and those that do not: reductions of sums are split.
+/// Splits an expression into terms with and without an index: reductions of sums are split.
 fn split(expr: Expr, index: &str, reduction: Op) -> (Option<Expr>, Option<Expr>) {
     if !uses(&expr, index) {
         return (None, Some(expr));
@@ -576,7 +580,7 @@ fn split(expr: Expr, index: &str, reduction: Op) -> (Option<Expr>, Option<Expr>)
     }
 }
 
-/// A product or sum of its parts.
+/// The product or sum of these operands.
 fn join(parts: Vec<(bool, Expr)>, product: bool, span: Span) -> Expr {
     let mut whole: Option<Expr> = None;
     for (minus, part) in parts {
@@ -602,7 +606,7 @@ fn join(parts: Vec<(bool, Expr)>, product: bool, span: Span) -> Expr {
     whole.unwrap_or(Expr { kind: ExprKind::Error, span })
 }
 
-/// Sums of sums are one, and a product with one sum among its factors is a sum of products.
+/// Flattens nested sums, and distributes a product over the one sum among its factors.
 fn flatten(expr: Expr, known: &[Name]) -> Expr {
     let span = expr.span;
     match expr.kind {
@@ -629,8 +633,9 @@ fn flatten(expr: Expr, known: &[Name]) -> Expr {
             };
             let sum = parts.remove(at).1;
             let ExprKind::Reduce { op, indices, body } = sum.kind else { return join(parts, true, span) };
-            // A name that the other factors use, too, means something else there; and an index that only another factor uses, as
-            // a number, would be a loop that the sum does not need.
+            // Two cases prevent distribution: an index of the sum shadows one of the other factors;
+            // or only another factor uses an index, as a number, so that the sum would need an
+            // additional loop.
             let foreign =
                 |e: &Expr| known.iter().any(|i| as_number(e, &i.text) && !subscripts_something(&body, &i.text));
             if parts.iter().any(|(_, e)| foreign(e) || indices.iter().any(|i| uses(e, &i.text))) {

@@ -1,9 +1,10 @@
 //! Subscripts of index notation, in affine normal form: `1*i + k + 0` is `i + k`.
 //!
-//! In a subscript every name is an index, so the form is one of names. A subscript of anything but indices and integers
-//! stays as it is written, and so does one in which an index cancels out.
+//! In a subscript every name is an index, so the atoms of the form are names. A subscript of
+//! anything but indices and integers stays as it was written, and so does one in which an index
+//! cancels out.
 
-use crate::affine::{Affine, Part};
+use crate::affine::{Affine, AffineTerm};
 use crate::algebra::{Op, Value};
 use crate::diag::Span;
 use crate::text::syntax::{Expr, ExprKind, Stmt, StmtKind};
@@ -16,7 +17,7 @@ pub(super) fn normal(stmt: &Stmt) -> Stmt {
             inside(target);
             inside(value);
         }
-        // Ranges of indices are around the statement.
+        // Ranges of indices enclose the statement.
         StmtKind::For { body, .. } => body.iter_mut().for_each(|inner| *inner = normal(inner)),
         _ => {}
     }
@@ -36,7 +37,7 @@ fn inside(expr: &mut Expr) {
 
 fn subscript(expr: &mut Expr) {
     match &mut expr.kind {
-        // `~e` and `follow(e)` say how `e` is read.
+        // `~e` and `follow(e)` specify how `e` is read.
         ExprKind::Operator(Op::BitNot, operands) => operands.iter_mut().for_each(subscript),
         ExprKind::Call { args, .. } if args.len() == 1 => args.iter_mut().for_each(subscript),
         ExprKind::Operator(..) => match affine(expr) {
@@ -62,7 +63,8 @@ fn affine(expr: &Expr) -> Option<Affine<&str>> {
     }
 }
 
-/// True if a sum is in normal form already: each index once, with a coefficient that matters, and one constant.
+/// True if a sum is in normal form: each index once, with a coefficient other than 0 and 1 or
+/// without one, and one constant.
 fn is_normal(expr: &Expr) -> bool {
     let (mut names, mut constants, mut rest) = (Vec::new(), 0, Some(expr));
     while let Some(sum) = rest {
@@ -106,8 +108,8 @@ fn sum(form: &Affine<&str>, span: Span) -> Expr {
     let mut sum: Option<Expr> = None;
     for (subtracted, part) in form.parts() {
         let part = match part {
-            Part::Constant(constant) => number(constant),
-            Part::Multiple(name, coefficient) => {
+            AffineTerm::Constant(constant) => number(constant),
+            AffineTerm::Multiple(name, coefficient) => {
                 let name = Expr { kind: ExprKind::Name(name.to_string()), span };
                 if coefficient == 1 { name } else { binary(Op::Mul, number(coefficient), name) }
             }

@@ -1,12 +1,14 @@
-//! Static single assignment: every name that statements write has one version for each value it takes.
+//! Static single assignment form of index notation: one version of a name for each value it takes.
 //!
-//! In: statements, in which a name may be assigned, updated and read in any order. Out: assignments, in which nothing that is
-//! read changes afterwards, so passes may move and substitute them without looking at what stands between. A right-hand side
-//! means the values before its statement, also where it reads its own target. The last version of a name keeps it; earlier ones
-//! are called `T_1`, `T_2`, and an operand that is given a new value `T_in`.
+//! In: statements, in which a name may be assigned, updated and read in any order. Out: assignments
+//! whose operands never change afterwards, so that passes may move and substitute them freely. A
+//! right-hand side means the values before its statement, also if it reads its own target. The last
+//! version of a name keeps the name; earlier ones are called `T_1`, `T_2`, and an operand with a
+//! new value `T_in`.
 //!
-//! An update of a version that nothing has read is done in place ([`Assignment::again`]). Otherwise the new version is computed
-//! from the old one element by element, or starts as a copy of it where the subscripts are not plain indices.
+//! An update of an unread version is done in place ([`Assignment::again`]). Otherwise the new
+//! version is computed from the old one element by element, or starts as a copy of it if the
+//! subscripts are not plain indices.
 
 use super::{Assignment, IndexRange, indices_in, reduce};
 use crate::algebra::Op;
@@ -14,8 +16,8 @@ use crate::diag::{Code, Diagnostic, Result, Span};
 use crate::text::syntax::{Expr, ExprKind, Extent, Name, Stmt, StmtKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Assignments in static single assignment form, with the names that callers see.
-pub(super) struct Named {
+/// Assignments in static single assignment form, with the callers' names.
+pub(super) struct SsaForm {
     pub(super) assignments: Vec<Assignment>,
     pub(super) params: Vec<Name>,
     pub(super) operands: Vec<String>,
@@ -23,7 +25,7 @@ pub(super) struct Named {
 }
 
 /// The newest version of a name.
-struct Version {
+struct NameVersion {
     /// The name in the assignments.
     name: String,
     /// The span of the first assignment; for a parameter, of the first read.
@@ -33,7 +35,7 @@ struct Version {
     read: bool,
 }
 
-/// A statement, and the ranges after it.
+/// A statement, and its trailing ranges.
 struct Statement<'a> {
     target: Name,
     subscripts: &'a [Expr],
@@ -41,12 +43,12 @@ struct Statement<'a> {
     value: &'a Expr,
     ranges: Vec<IndexRange>,
     span: Span,
-    /// Every index it uses.
+    /// Every index of the statement.
     indices: Vec<Name>,
 }
 
-/// Names the versions of everything that statements assign.
-pub(super) fn name(statements: &[Stmt], given: &[&str]) -> Result<Named> {
+/// Converts statements to static single assignment form.
+pub(super) fn name(statements: &[Stmt], given: &[&str]) -> Result<SsaForm> {
     let statements = statements.iter().filter_map(Statement::of).collect::<Vec<_>>();
     let mut names = Names::default();
     for statement in &statements {
@@ -62,7 +64,7 @@ pub(super) fn name(statements: &[Stmt], given: &[&str]) -> Result<Named> {
     Ok(names.finish())
 }
 
-/// The indices that no access in a body subscripts plainly or in sums, and that have no range.
+/// The indices of a body without a range that subscript no access.
 pub(super) fn unbounded(subscripts: &[Expr], body: &Expr, ranges: &[IndexRange]) -> Vec<Name> {
     let mut all = Vec::new();
     subscripts.iter().for_each(|s| indices_in(s, true, &mut all));
@@ -76,7 +78,8 @@ pub(super) fn unbounded(subscripts: &[Expr], body: &Expr, ranges: &[IndexRange])
     all
 }
 
-/// The indices that subscript something, each once. Indices of reductions do not count by themselves.
+/// The indices that subscript an access, each once. Indices of reductions do not count by
+/// themselves.
 fn subscripted(expr: &Expr, found: &mut Vec<Name>) {
     match &expr.kind {
         ExprKind::Index { subscripts, .. } => subscripts.iter().for_each(|s| indices_in(s, true, found)),
@@ -115,7 +118,7 @@ impl<'a> Statement<'a> {
         Some(Statement { target: name, subscripts, op: *op, value, ranges, span: stmt.span, indices })
     }
 
-    /// The tensors and scalars that it reads, in the order in which they stand.
+    /// The tensors and scalars that it reads, in source order.
     fn reads(&self) -> Vec<Name> {
         let mut found = Vec::new();
         tensors_in(self.value, &self.indices, &mut found);
@@ -129,8 +132,8 @@ impl<'a> Statement<'a> {
 #[derive(Default)]
 struct Names {
     maker: reduce::Maker,
-    current: FxHashMap<String, Version>,
-    /// Names in the order in which they first get a value here.
+    current: FxHashMap<String, NameVersion>,
+    /// Names in the order of their first assignment.
     targets: Vec<Name>,
     params: Vec<Name>,
     assignments: Vec<Assignment>,
@@ -142,7 +145,8 @@ impl Names {
         subscripts.iter().try_for_each(reduce::target_subscript)?;
         let reads = statement.reads();
         let reads_self = reads.iter().any(|name| name.text == target.text);
-        // An update starts from a tensor that is given, or that nothing but the update could give a size.
+        // An update starts from an existing tensor, or from one whose size only the update
+        // determines.
         let unknown = !self.current.contains_key(&target.text);
         let starts_from_given = op.is_some()
             && unknown
@@ -161,7 +165,7 @@ impl Names {
         if let Some(old) = old.filter(|old| op.is_none() && !reads_self && (old.param || !old.read)) {
             return Err(overwritten(target, old));
         }
-        // Everything is read as it was before.
+        // Every read is of the version before the statement.
         let mut renamed: FxHashMap<String, String> = FxHashMap::default();
         for name in reads.iter().chain([target]) {
             if let Some(version) = self.current.get(&name.text) {
@@ -192,7 +196,7 @@ impl Names {
             if !self.targets.iter().any(|known| known.text == target.text) {
                 self.targets.push(target.clone());
             }
-            let version = Version { name: written.clone(), span: target.span, param: false, read: false };
+            let version = NameVersion { name: written.clone(), span: target.span, param: false, read: false };
             self.current.insert(target.text.clone(), version);
         }
         let written = Name { text: written, span: target.span };
@@ -221,7 +225,8 @@ impl Names {
                 again = true;
             }
         }
-        let statement = reduce::Update { target: &written, subscripts, op: *op, start, again, ranges: &ranges };
+        let statement =
+            reduce::StatementUpdate { target: &written, subscripts, op: *op, start, again, ranges: &ranges };
         self.assignments.extend(self.maker.statement(statement, &value, *span)?);
         Ok(())
     }
@@ -231,12 +236,12 @@ impl Names {
             return;
         }
         self.params.push(name.clone());
-        let version = Version { name: name.text.clone(), span: name.span, param: true, read: true };
+        let version = NameVersion { name: name.text.clone(), span: name.span, param: true, read: true };
         self.current.insert(name.text.clone(), version);
     }
 
-    /// Gives the last version of each name that name, and lists results and parameters.
-    fn finish(mut self) -> Named {
+    /// Renames the last version of each name to that name, and lists results and parameters.
+    fn finish(mut self) -> SsaForm {
         let mut renames: FxHashMap<String, String> = FxHashMap::default();
         let mut operands: Vec<String> = self.params.iter().map(|name| name.text.clone()).collect();
         for target in &self.targets {
@@ -269,11 +274,11 @@ impl Names {
         }
         let unread = |target: &&Name| self.current.get(&target.text).is_some_and(|last| !last.read);
         let results = self.targets.iter().filter(unread).cloned().collect();
-        Named { assignments: self.assignments, params: self.params, operands, results }
+        SsaForm { assignments: self.assignments, params: self.params, operands, results }
     }
 }
 
-fn overwritten(target: &Name, old: &Version) -> Diagnostic {
+fn overwritten(target: &Name, old: &NameVersion) -> Diagnostic {
     let name = &target.text;
     if old.param {
         return Diagnostic::new(Code::E0114, format!("`{name}` is read before it is assigned"))
@@ -288,7 +293,7 @@ fn overwritten(target: &Name, old: &Version) -> Diagnostic {
         .help(format!("or add to it: `{name} += ...`"))
 }
 
-/// True if subscripts are indices, each another one.
+/// True if subscripts are distinct indices.
 fn plain(subscripts: &[Expr]) -> bool {
     let mut seen = FxHashSet::default();
     subscripts.iter().all(|s| matches!(&s.kind, ExprKind::Name(text) if seen.insert(text)))
@@ -323,7 +328,7 @@ fn renamed_tensors<'m>(expr: &Expr, to: &dyn Fn(&str) -> Option<&'m String>) -> 
     Expr { kind, span: expr.span }
 }
 
-/// An expression with an index renamed, wherever no reduction inside binds it again.
+/// An expression with an index renamed, except under reductions that bind it again.
 pub(super) fn renamed_indices(expr: &Expr, from: &str, to: &str) -> Expr {
     let each = |list: &[Expr]| list.iter().map(|e| renamed_indices(e, from, to)).collect::<Vec<_>>();
     let kind = match &expr.kind {

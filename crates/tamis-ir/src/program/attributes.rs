@@ -1,5 +1,5 @@
-//! What a loop says about how it is to be run: in parallel, in vectors, unrolled, with a bound. What a program means does
-//! not depend on them.
+//! Execution attributes of loops: parallel, vectorised, unrolled, bounded. The meaning of a program
+//! does not depend on them.
 
 /// The execution attributes of a loop.
 ///
@@ -17,11 +17,11 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Attributes {
-    /// Turns may run at once, on several threads.
+    /// Iterations may run concurrently, on several threads.
     pub parallel: bool,
-    /// Turns may run at once, in the lanes of a vector.
+    /// Iterations may run concurrently, in the lanes of a vector.
     pub vectorize: Option<Vectorize>,
-    /// So many turns are written out one after the other.
+    /// The unroll factor.
     pub unroll: Option<u32>,
     /// The trip count.
     pub bound: Option<Bound>,
@@ -30,29 +30,29 @@ pub struct Attributes {
 /// The number of iterations per vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vectorize {
-    /// As many as the machine likes.
+    /// The natural vector length of the machine.
     Natural,
-    /// So many.
+    /// This number.
     Lanes(u32),
 }
 
-/// A promise about a loop's extent, checked before the program runs.
+/// An assumption about a loop's trip count, checked before the program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bound {
-    /// The index takes exactly so many values.
+    /// The trip count is this number.
     Exactly(u64),
-    /// The index takes no more values than this.
+    /// The trip count is at most this number.
     AtMost(u64),
 }
 
-/// The greatest number of turns that are unrolled or run in one vector.
+/// The maximum unroll factor and vector length.
 const MOST: u64 = 1024;
 
 impl Attributes {
     /// The words that users type.
     pub const WORDS: [&str; 5] = ["parallel", "vectorize", "unroll", "exactly", "at_most"];
 
-    /// Adds one, as it is written; says what is wrong with it.
+    /// Adds an attribute; the error describes the mistake.
     pub fn add(&mut self, word: &str, number: Option<u64>) -> Result<(), String> {
         let factor = |number: u64| match u32::try_from(number) {
             Ok(factor) if (1..=MOST).contains(&number) => Ok(factor),
@@ -62,7 +62,7 @@ impl Attributes {
             ("parallel", None) => std::mem::replace(&mut self.parallel, true),
             ("vectorize", None) => self.vectorize.replace(Vectorize::Natural).is_some(),
             ("vectorize", Some(lanes)) => self.vectorize.replace(Vectorize::Lanes(factor(lanes)?)).is_some(),
-            ("unroll", Some(turns)) => self.unroll.replace(factor(turns)?).is_some(),
+            ("unroll", Some(count)) => self.unroll.replace(factor(count)?).is_some(),
             ("exactly", Some(n)) => self.bound.replace(Bound::Exactly(n)).is_some(),
             ("at_most", Some(n)) => self.bound.replace(Bound::AtMost(n)).is_some(),
             ("parallel", Some(_)) => return Err("`parallel` takes no number".to_string()),
@@ -72,7 +72,7 @@ impl Attributes {
         if twice { Err(format!("`{word}` is repeated, or contradicts another bound")) } else { Ok(()) }
     }
 
-    /// An extent as text, inside of these attributes.
+    /// An extent as text, inside these attributes.
     pub fn around(&self, extent: String) -> String {
         let mut text = extent;
         match self.bound {
@@ -80,8 +80,8 @@ impl Attributes {
             Some(Bound::AtMost(n)) => text = format!("at_most({text}, {n})"),
             None => {}
         }
-        if let Some(turns) = self.unroll {
-            text = format!("unroll({text}, {turns})");
+        if let Some(count) = self.unroll {
+            text = format!("unroll({text}, {count})");
         }
         match self.vectorize {
             Some(Vectorize::Natural) => text = format!("vectorize({text})"),

@@ -1,5 +1,5 @@
-//! Rebuilding a program's tables in the order of its statements, without what nothing uses: programs that say the same are
-//! then equal.
+//! Compaction of a program's tables: unused entries are dropped, the others are renumbered in the
+//! order of statements, so that equivalent programs are equal.
 
 use super::{
     Access, Block, Expr, ExprId, ExprPool, Extent, IndexId, Program, Stmt, StmtKind, TensorId, VarId, visit_block,
@@ -7,13 +7,14 @@ use super::{
 use rustc_hash::FxHashMap;
 
 impl Program {
-    /// Drops expressions that no statement uses, and numbers the others by their first use.
+    /// Drops unused expressions, and renumbers the others by first use.
     pub fn compact(&mut self) {
         self.rename(Numbers::default());
     }
 
-    /// Numbers loop indices, bound names and tensors in the order in which the text has them, drops what is gone, and
-    /// [compacts](Program::compact) the expressions. A program that was changed is then what its text reads back to.
+    /// Renumbers loop indices, bound names and tensors in textual order, drops unused ones, and
+    /// [compacts](Program::compact) the expressions. A transformed program then equals the one that
+    /// its text parses to.
     pub fn renumber(&mut self) {
         let mut numbers = Numbers::default();
         for param in &self.params {
@@ -46,10 +47,10 @@ impl Program {
         let spans = std::mem::take(&mut origin.indices);
         origin.indices = spans.into_iter().filter_map(|(id, span)| Some((*numbers.indices.get(&id)?, span))).collect();
         self.rename(numbers);
-        self.settle_ranks();
+        self.infer_queried_ranks();
     }
 
-    /// Numbers expressions by their first use, and what they name anew.
+    /// Renumbers expressions by first use, and the entries they refer to.
     fn rename(&mut self, numbers: Numbers) {
         let mut body = std::mem::take(&mut self.body);
         let old = std::mem::take(&mut self.exprs);
@@ -63,7 +64,7 @@ impl Program {
     }
 }
 
-/// The items that have a new number, in its order.
+/// The items with a new id, in its order.
 fn ordered<T: Clone>(items: &[T], numbers: impl Iterator<Item = (usize, usize)>) -> Vec<T> {
     let mut kept: Vec<(usize, T)> =
         numbers.filter_map(|(old, new)| items.get(old).map(|item| (new, item.clone()))).collect();
@@ -71,7 +72,7 @@ fn ordered<T: Clone>(items: &[T], numbers: impl Iterator<Item = (usize, usize)>)
     kept.into_iter().map(|(_, item)| item).collect()
 }
 
-/// New numbers; what is not in a table keeps its own.
+/// New ids; entries without one keep their own.
 #[derive(Default)]
 struct Numbers {
     tensors: FxHashMap<TensorId, TensorId>,

@@ -1,8 +1,9 @@
-//! Lifecycles: in each statement of the block that declares it, a tensor is read or updated, not both.
+//! Lifecycles of tensors: in each statement of its declaring block, a tensor is read or updated,
+//! not both.
 //!
-//! That is what lets a tensor be frozen and thawed between those statements, and iterated over while it
-//! cannot change. Plain scalars live in registers and are free; so are tensors whose levels are all dense: each element has a
-//! place of its own, and holds what was written there last, or the fill.
+//! So a tensor can be frozen and thawed between those statements, and iterated over while it cannot
+//! change. Plain scalars live in registers and are exempt. So are tensors whose levels are all
+//! dense: each element has its own storage, and holds its last written value, or the fill.
 
 use super::{Block, Expr, Program, ScalarKind, Stmt, StmtKind, Storage, TensorId};
 use crate::diag::{Code, Diagnostic, Span};
@@ -31,7 +32,7 @@ fn check_block(program: &Program, block: &Block, errors: &mut Vec<Diagnostic>) {
     }
 }
 
-/// True if what was written can be read at once.
+/// True if writes are visible to reads at once.
 fn is_free(program: &Program, tensor: TensorId) -> bool {
     let info = program.tensor(tensor);
     match info.declaration.as_ref().map(|declaration| &declaration.storage) {
@@ -42,14 +43,14 @@ fn is_free(program: &Program, tensor: TensorId) -> bool {
 }
 
 impl Program {
-    /// True if a declared tensor is read in a statement that writes it, too, as in `x[i] = a[i] + x[i-1]`: every read then sees
-    /// what was written last.
+    /// True if a declared tensor is read in a statement that writes it, as in `x[i] = a[i] +
+    /// x[i-1]`: every read then sees the last write.
     pub fn is_read_while_written(&self, tensor: TensorId) -> bool {
         let mut found = false;
         let mut look = |block: &Block| {
             let Some(at) = block.iter().position(|stmt| stmt.kind == StmtKind::Declare(tensor)) else { return };
             for stmt in &block[at + 1..] {
-                let mut uses = Uses { read: None, written: None };
+                let mut uses = FirstUses { read: None, written: None };
                 uses.collect(self, tensor, stmt);
                 found |= uses.read.is_some() && uses.written.is_some();
             }
@@ -68,9 +69,9 @@ impl Program {
 }
 
 fn check_statement(program: &Program, tensor: TensorId, stmt: &Stmt, errors: &mut Vec<Diagnostic>) {
-    let mut uses = Uses { read: None, written: None };
+    let mut uses = FirstUses { read: None, written: None };
     uses.collect(program, tensor, stmt);
-    if let Uses { read: Some(read), written: Some(written) } = uses {
+    if let FirstUses { read: Some(read), written: Some(written) } = uses {
         let name = &program.tensor(tensor).name;
         let d = Diagnostic::new(Code::E0501, format!("`{name}` is read and written in the same scope"))
             .label(written, "written here")
@@ -94,7 +95,7 @@ fn check_statement(program: &Program, tensor: TensorId, stmt: &Stmt, errors: &mu
     }
 }
 
-/// The target of an assignment whose value reads that same element, as in `y[i] = y[i] + a + b`.
+/// The target of an assignment whose value reads the same element, as in `y[i] = y[i] + a + b`.
 fn updates_itself(program: &Program, tensor: TensorId, stmt: &Stmt) -> Option<String> {
     let mut found = None;
     let mut look = |stmt: &Stmt| {
@@ -112,13 +113,13 @@ fn updates_itself(program: &Program, tensor: TensorId, stmt: &Stmt) -> Option<St
     found
 }
 
-/// The first place where a tensor is read, and where it is written.
-struct Uses {
+/// The first read and the first write of a tensor.
+struct FirstUses {
     read: Option<Span>,
     written: Option<Span>,
 }
 
-impl Uses {
+impl FirstUses {
     fn collect(&mut self, program: &Program, tensor: TensorId, stmt: &Stmt) {
         program.visit_exprs(stmt, &mut |id| {
             if matches!(program.expr(id), Expr::Read(access) if access.tensor == tensor) {

@@ -1,23 +1,26 @@
-//! Masks: comparisons of sums over loop indices and sizes. Where a mask holds along its innermost loop is known before that loop
-//! starts, so it is structure, like what is stored and what is not.
+//! Masks: comparisons of sums over loop indices and sizes, such as `i <= j`.
+//!
+//! The range of its innermost loop in which a mask holds is known before that loop starts, so a
+//! mask is structure, like sparsity.
 
 use super::{Expr, ExprId, IndexId, Program, StmtKind, TensorId, VarId};
 use crate::algebra::Op;
 use rustc_hash::FxHashMap;
 
-/// A larger coefficient makes it arithmetic instead of a mask: bounds computed from it could overflow.
+/// A larger coefficient makes it arithmetic instead of a mask: bounds computed from it could
+/// overflow.
 const MAX_COEFFICIENT: i64 = 1 << 20;
 const MAX_CONSTANT: i64 = 1 << 60;
 
-/// Sums of more terms are left alone: what is known of every expression is kept.
+/// Longer sums are no masks, because linear forms of all expressions are kept in memory.
 const MAX_TERMS: usize = 16;
 
-/// `divisor * index op bound`, where the bound depends on loops further out and on sizes only.
+/// `divisor * index op bound`, where the bound depends only on outer loops and on sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
     /// The comparison.
     pub op: Op,
-    /// The innermost index that takes part.
+    /// The innermost index.
     pub index: IndexId,
     /// At least 1.
     pub divisor: i64,
@@ -25,7 +28,7 @@ pub struct Mask {
     pub bound: Linear,
 }
 
-/// A comparison that is structure.
+/// A structural comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// One mask.
@@ -83,7 +86,7 @@ impl Linear {
         Linear::default().plus(self, scale)
     }
 
-    /// The greatest number that divides everything.
+    /// The greatest common divisor of all terms.
     fn divisor(&self) -> i64 {
         self.terms.iter().map(|(_, c)| c.unsigned_abs()).fold(self.constant.unsigned_abs(), greatest_common) as i64
     }
@@ -94,10 +97,10 @@ fn greatest_common(a: u64, b: u64) -> u64 {
 }
 
 impl Mask {
-    /// `left op right` with the innermost index on the left, if there is one.
+    /// `left op right`, solved for the innermost index, if there is one.
     fn of(op: Op, left: &Linear, right: &Linear) -> Option<Mask> {
         let mut difference = left.clone().plus(right, -1)?;
-        // Loops get their numbers outermost first.
+        // Loop indices are numbered outermost first.
         let innermost = |(atom, _): &(Atom, i64)| matches!(atom, Atom::Index(_));
         let at = difference.terms.iter().rposition(innermost)?;
         let common = difference.divisor().max(1);
@@ -128,15 +131,16 @@ fn flipped(op: Op) -> Option<Op> {
 pub struct Masks<'a> {
     program: &'a Program,
     lets: FxHashMap<VarId, ExprId>,
-    /// The cached answers, one per expression.
+    /// The memoised forms, one per expression.
     forms: FxHashMap<ExprId, Option<Linear>>,
 }
 
 impl<'a> Masks<'a> {
-    /// Looks at a program.
+    /// Analyses a program.
     pub fn new(program: &'a Program) -> Masks<'a> {
         let mut masks = Masks { program, lets: FxHashMap::default(), forms: FxHashMap::default() };
-        // In the order of the program, so that each name finds those it is made of understood, however many there are.
+        // Bound names are analysed in program order, so that each finds the forms of its operands,
+        // without deep recursion.
         program.visit(&mut |stmt| {
             if let StmtKind::Let { var, value } = &stmt.kind {
                 masks.lets.insert(*var, *value);
@@ -180,7 +184,7 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// The structure of a comparison, if it has one.
+    /// The structure of a comparison, if it is structural.
     pub fn comparison(&mut self, id: ExprId) -> Option<Comparison> {
         let program = self.program;
         let Expr::Call(op, operands) = program.expr(id) else { return None };
@@ -207,7 +211,7 @@ impl<'a> Masks<'a> {
         }
     }
 
-    /// An expression as a sum. What it is made of is `i64`, so that is what it is computed in.
+    /// The linear form of an expression. Its atoms are `i64`, so its arithmetic is.
     fn linear(&mut self, id: ExprId) -> Option<Linear> {
         if let Some(known) = self.forms.get(&id) {
             return known.clone();

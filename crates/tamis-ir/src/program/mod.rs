@@ -1,8 +1,8 @@
 //! Loop programs: `for`, `if`, `let`, declarations and assignments over tensors that look dense.
 //!
-//! Statements are trees; pure expressions are interned in an [`ExprPool`], so equality is one comparison.
-//! A program is made by [`Program::parse`] and printed by `Display`; parsing what was printed gives the
-//! same program. [`Program::check`] (types, dimensions) needs to know the tensors it is called with.
+//! Statements are trees; pure expressions are interned in an [`ExprPool`], so equality is one
+//! comparison. [`Program::parse`] makes a program and `Display` prints it; a printed program parses
+//! to the same program. [`Program::check`] infers types and dimensions for the tensors of a call.
 
 mod attributes;
 mod compact;
@@ -17,7 +17,7 @@ pub mod types;
 mod verify;
 
 pub use attributes::{Attributes, Bound, Vectorize};
-pub use dims::{Extents, LoopExtent};
+pub use dims::{InferredExtents, LoopExtent};
 pub use masks::{Atom, Comparison, Linear, Mask, Masks};
 pub use operators::{define, parse_operators, parse_operators_with};
 pub use pool::{ExprId, ExprPool};
@@ -44,7 +44,7 @@ ids! {
 /// An expression; operands are ids in the same [`ExprPool`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
-    /// A number as written; takes the type of what it meets.
+    /// A number from the user's text; takes the type of the other operand.
     Literal(Value),
     /// The value of a loop index, an `i64`.
     Index(IndexId),
@@ -56,7 +56,7 @@ pub enum Expr {
     Call(Op, Vec<ExprId>),
     /// The size of a dimension, `A.shape[k]`.
     Size(TensorId, usize),
-    /// Something about the stored entries of a parameter, such as `A.nnz` or `A.coords[0, p]`.
+    /// A query of the stored entries of a parameter, such as `A.nnz` or `A.coords[0, p]`.
     Entry(Entry),
 }
 
@@ -72,33 +72,34 @@ impl Expr {
     }
 }
 
-/// A question about the stored entries of a parameter. Entries are numbered in the order in which they are stored.
+/// A query of the stored entries of a parameter. Entries are numbered in storage order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Entry {
     pub tensor: TensorId,
     pub what: EntryPart,
-    /// The number of the entry, or the coordinates that [`EntryPart::First`] asks about.
+    /// The position of the entry, or the coordinates that [`EntryPart::First`] locates.
     pub at: Vec<ExprId>,
 }
 
 /// A query about stored elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EntryPart {
-    /// `A.nnz`: how many there are.
+    /// `A.nnz`: the number of stored entries.
     Count,
     /// `A.coords[d, p]`: the coordinate of entry `p` along dimension `d`.
     Coordinate(usize),
     /// `A.data[p]`: its value.
     Value,
-    /// `A.first[i]`: how many entries there are whose coordinate in the outermost level is below `i`, so that row `i` is
-    /// stored in `A.first[i]` to `A.first[i + 1]`. `A.first[i, j]` compares the coordinates of the two outermost levels, one after
-    /// the other. Any integers do.
+    /// `A.first[i]`: the number of entries whose coordinate in the outermost level is below `i`, so
+    /// that row `i` is stored in `A.first[i]` to `A.first[i + 1]` (as in `indptr` of CSR).
+    /// `A.first[i, j]` compares the coordinates of the two outermost levels lexicographically. The
+    /// coordinates are any integers.
     First,
 }
 
 impl EntryPart {
-    /// The word after the dot.
+    /// The name of the attribute.
     pub const fn name(self) -> &'static str {
         match self {
             EntryPart::Count => "nnz",
@@ -108,7 +109,7 @@ impl EntryPart {
         }
     }
 
-    /// The spelling.
+    /// The syntax, for messages.
     pub const fn form(self) -> &'static str {
         match self {
             EntryPart::Count => "A.nnz",
@@ -119,7 +120,7 @@ impl EntryPart {
     }
 }
 
-/// A place in a tensor: one subscript per dimension.
+/// An element of a tensor: one subscript per dimension.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Access {
@@ -141,11 +142,11 @@ pub struct Subscript {
 /// The protocol that traverses a level when it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
-    /// Step through what is stored, in order.
+    /// Iterate over stored coordinates, in order.
     Walk,
-    /// Look single coordinates up.
+    /// Locate single coordinates.
     Follow,
-    /// Step through what is stored, leading and skipping ahead by search.
+    /// Iterate over stored coordinates, leading and skipping ahead by search.
     Gallop,
 }
 
@@ -175,7 +176,8 @@ impl Protocol {
 #[allow(missing_docs)]
 pub struct TensorInfo {
     pub name: String,
-    /// The number of subscripts it is used with; for a parameter that is only asked about, as many dimensions as that names.
+    /// The number of its subscripts; for a parameter that is only queried, the number of dimensions
+    /// that the queries name.
     pub rank: usize,
     /// The declaration; `None` for a parameter.
     pub declaration: Option<Declaration>,
@@ -186,10 +188,10 @@ pub struct TensorInfo {
 #[allow(missing_docs)]
 pub struct Declaration {
     pub storage: Storage,
-    /// The fill, where it is written.
+    /// The specified fill.
     pub fill: Option<Value>,
     pub dtype: Option<DType>,
-    /// The shape, where it is written: integer expressions of literals, sizes and scalar parameters.
+    /// The specified shape: integer expressions of literals, sizes and scalar parameters.
     pub shape: Option<Vec<ExprId>>,
 }
 
@@ -207,9 +209,9 @@ pub enum Storage {
 pub enum ScalarKind {
     /// `scalar(0.0)`: may be read and written freely.
     Plain,
-    /// `sparse_scalar(0.0)`: remembers whether it was written, so that consumers can skip it.
+    /// `sparse_scalar(0.0)`: tracks whether it was written, so that consumers can skip it.
     Sparse,
-    /// `short_circuit_scalar(0)`: ends its reduction loop once the value can no longer change.
+    /// `short_circuit_scalar(0)`: exits its reduction loop once the value can no longer change.
     ShortCircuit,
 }
 
@@ -238,7 +240,7 @@ pub struct Stmt {
     pub kind: StmtKind,
 }
 
-/// Statements are equal if they say the same, wherever they stand.
+/// Statements are equal if they have the same contents, regardless of their spans.
 impl PartialEq for Stmt {
     fn eq(&self, other: &Stmt) -> bool {
         self.kind == other.kind
@@ -262,7 +264,7 @@ impl PartialEq for Stmt {
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum StmtKind {
-    /// Makes a tensor anew: all fill. Inside a loop this happens in every iteration.
+    /// Resets a tensor to its fill. Inside a loop this happens in every iteration.
     Declare(TensorId),
     /// Binds a name to a value, until the end of the block.
     Let {
@@ -301,7 +303,7 @@ pub struct Update {
 /// The extent of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extent {
-    /// As far as the tensors that the index subscripts.
+    /// The extent of the dimensions that the index subscripts.
     Infer,
     /// From the first up to (not including) the second.
     Range(ExprId, ExprId),
@@ -330,12 +332,12 @@ pub struct Program {
     pub tensors: Vec<TensorInfo>,
     /// Names of the loop indices.
     pub indices: Vec<String>,
-    /// Names of what `d = ...` binds.
+    /// Names bound by `d = ...`.
     pub vars: Vec<String>,
     pub exprs: ExprPool,
     pub body: Block,
     /// The spans of declarations in the user's text.
-    pub origin: Origin,
+    pub origin: ProgramSpans,
 }
 
 impl PartialEq for Program {
@@ -351,9 +353,9 @@ impl PartialEq for Program {
     }
 }
 
-/// Spans of a program that was read from text; empty for one that was built.
+/// Spans of a program that was parsed; empty for one that was built.
 #[derive(Clone, Debug, Default)]
-pub struct Origin {
+pub struct ProgramSpans {
     /// The text.
     pub source: Option<Arc<Source>>,
     /// Statements (headers of blocks).
@@ -368,7 +370,7 @@ pub struct Origin {
     pub indices: FxHashMap<IndexId, Span>,
 }
 
-impl Origin {
+impl ProgramSpans {
     /// The span of a statement.
     pub fn stmt(&self, stmt: StmtId) -> Span {
         self.stmts.get(&stmt).copied().unwrap_or_default()
@@ -403,7 +405,7 @@ impl Origin {
 #[allow(missing_docs)]
 pub struct ParamType {
     pub dtype: DType,
-    /// Sizes of its dimensions; `None` for a size that the program is to infer.
+    /// Sizes of its dimensions; `None` for a size that the program infers.
     pub shape: Vec<Option<u64>>,
     /// The value of an integer scalar, so that bounds and shapes can depend on it.
     pub value: Option<i64>,
@@ -411,28 +413,29 @@ pub struct ParamType {
     pub weak: bool,
 }
 
-/// A program with everything inferred for the tensors it is called with.
+/// A program with all types, dimensions and formats for the tensors of a call.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Checked {
     pub types: Types,
-    pub extents: Extents,
+    pub extents: InferredExtents,
     /// The format of every declared tensor (parameters keep theirs).
     pub formats: Vec<Option<Format>>,
-    /// Dimensions that are of one size, where that is known of more than the program says.
+    /// Dimensions of equal size, beyond those that the program implies.
     pub equal: Vec<Vec<(TensorId, usize)>>,
 }
 
 impl Checked {
-    /// True if two dimensions are known to be of one size.
+    /// True if two dimensions have equal sizes.
     pub fn is_one_size(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
         a == b || self.equal.iter().any(|class| class.contains(&a) && class.contains(&b))
     }
 }
 
 impl Program {
-    /// The index that numbers the pieces of which an extent is one, and how long they are: from `x*n` to `x*n + n`, or to
-    /// an end before. Together, the loop over pieces and the one over what is in a piece go over everything in order.
+    /// The outer index and the block length of a strip-mined loop, if the extent is one block: from
+    /// `x*n` to `x*n + n`, or to a smaller end. The loop over blocks and the loop over the block
+    /// together iterate over everything in order.
     pub fn piece_of(&self, extent: &Extent) -> Option<(IndexId, u64)> {
         let Extent::Range(start, stop) = extent else { return None };
         let int = |id: &ExprId| match self.expr(*id) {
@@ -440,7 +443,7 @@ impl Program {
             _ => None,
         };
         let Expr::Call(Op::Mul, factors) = self.expr(*start) else { return None };
-        let (pieces, length) = match (self.expr(factors[0]), self.expr(factors[1])) {
+        let (outer, length) = match (self.expr(factors[0]), self.expr(factors[1])) {
             (Expr::Index(x), Expr::Literal(n)) | (Expr::Literal(n), Expr::Index(x)) => (*x, n.as_i64()?),
             _ => return None,
         };
@@ -452,20 +455,20 @@ impl Program {
             Expr::Call(Op::Min, operands) => operands.iter().any(ends),
             _ => ends(stop),
         };
-        (within && length > 0).then_some((pieces, length as u64))
+        (within && length > 0).then_some((outer, length as u64))
     }
 
-    /// Reads a program: syntax, names, ranks and lifecycles are checked.
+    /// Parses a program: syntax, names, ranks and lifecycles are checked.
     pub fn parse(text: &str) -> std::result::Result<Program, Diagnostics> {
         Program::parse_source(&Source::new("program", text))
     }
 
-    /// Reads a program from a named source.
+    /// Parses a program from a named source.
     pub fn parse_source(source: &Arc<Source>) -> std::result::Result<Program, Diagnostics> {
         Program::parse_source_with(source, &[])
     }
 
-    /// Reads a program that uses operators that were defined elsewhere.
+    /// Parses a program that uses externally defined operators.
     ///
     /// ```
     /// use tamis_ir::algebra::Laws;
@@ -484,7 +487,7 @@ impl Program {
         Program::parse_source_with(&Source::new("program", text), operators)
     }
 
-    /// Reads a program from a named source, with operators that were defined elsewhere.
+    /// Parses a program from a named source, with externally defined operators.
     pub fn parse_source_with(source: &Arc<Source>, operators: &[Op]) -> std::result::Result<Program, Diagnostics> {
         let (function, operators) = operators::parse(source, operators)?;
         let function = function.ok_or_else(|| crate::text::parser::no_program(source))?;
@@ -493,7 +496,7 @@ impl Program {
         Ok(program)
     }
 
-    /// A program from syntax that something else than its text has made, with the operators that it uses.
+    /// A program from a syntax tree that was not parsed from its text, with its operators.
     pub(crate) fn of_syntax(
         function: &crate::text::syntax::Function,
         operators: &[Op],
@@ -504,7 +507,7 @@ impl Program {
         Ok(program)
     }
 
-    /// Checks what must hold of every program, however it was made; see the list in `verify.rs`.
+    /// Checks the invariants of programs; see the list in `verify.rs`.
     pub fn verify(&self) -> std::result::Result<(), Diagnostics> {
         let mut errors = verify::verify(self);
         if errors.is_empty() {
@@ -513,7 +516,7 @@ impl Program {
         if errors.is_empty() { Ok(()) } else { Err(Diagnostics(errors)) }
     }
 
-    /// Infers types, dimensions and formats for the tensors the program is called with, in order.
+    /// Infers types, dimensions and formats for the tensors of a call, in order.
     pub fn check(&self, params: &[ParamType]) -> std::result::Result<Checked, Diagnostics> {
         let types = types::infer(self, params)?;
         let extents = dims::infer(self, params)?;
@@ -528,13 +531,13 @@ impl Program {
         Ok(Checked { types, extents, formats, equal: Vec::new() })
     }
 
-    /// Infers types alone, for parameters of known types; sizes do not matter.
+    /// Infers types only, for parameters of known types; sizes are irrelevant.
     pub fn infer_types(&self, params: &[ParamType]) -> std::result::Result<Types, Diagnostics> {
         types::infer(self, params)
     }
 
-    /// The number of dimensions of each tensor. A parameter that is never subscripted (only its shape is used, or
-    /// nothing) has as many as it is called with.
+    /// The number of dimensions of each tensor. A parameter that is never subscripted (only its
+    /// shape is used, or nothing) has the rank of its argument.
     pub fn ranks(&self, params: &[ParamType]) -> Vec<usize> {
         let mut subscripted = vec![false; self.tensors.len()];
         for id in self.exprs.ids() {
@@ -556,9 +559,10 @@ impl Program {
         ranks
     }
 
-    /// Gives parameters that are never subscripted, only asked about, as many dimensions as the questions name.
-    fn settle_ranks(&mut self) {
-        let mut asked: FxHashMap<TensorId, usize> = FxHashMap::default();
+    /// Sets the ranks of parameters that are only queried to the number of dimensions that the
+    /// queries name.
+    fn infer_queried_ranks(&mut self) {
+        let mut queried: FxHashMap<TensorId, usize> = FxHashMap::default();
         let mut subscripted = vec![false; self.tensors.len()];
         self.visit(&mut |stmt| {
             if let StmtKind::Assign { target, .. } = &stmt.kind {
@@ -574,13 +578,13 @@ impl Program {
                     },
                     _ => return,
                 };
-                let known = asked.entry(tensor).or_insert(0);
+                let known = queried.entry(tensor).or_insert(0);
                 *known = rank.max(*known);
             });
         });
         for param in self.params.clone() {
             if !subscripted[param.index()] {
-                self.tensors[param.index()].rank = asked.get(&param).copied().unwrap_or(0);
+                self.tensors[param.index()].rank = queried.get(&param).copied().unwrap_or(0);
             }
         }
     }
@@ -611,7 +615,7 @@ impl Program {
         visit_block(&self.body, visitor);
     }
 
-    /// The expressions that a statement evaluates itself (not those of its blocks), in their order.
+    /// The expressions that a statement evaluates itself (without those of its blocks), in order.
     pub fn roots(&self, stmt: &Stmt) -> Vec<ExprId> {
         match &stmt.kind {
             StmtKind::Declare(tensor) => {
@@ -630,8 +634,7 @@ impl Program {
         }
     }
 
-    /// Visits the expressions of [`Program::roots`] and their operands, operands after the expression that uses
-    /// them.
+    /// Visits the expressions of [`Program::roots`] and their operands, users before operands.
     pub fn visit_exprs(&self, stmt: &Stmt, visitor: &mut dyn FnMut(ExprId)) {
         let mut open = self.roots(stmt);
         open.reverse();

@@ -1,15 +1,15 @@
-//! Operators that users define, from text and to text.
+//! User-defined operators: parsing and printing of their definitions.
 
-use super::resolve::operators::{Operators, Parts, define_all};
-use super::{Expr, ExprPool, Origin, Program, VarId};
-use crate::algebra::{Laws, Op, Term, UserOp, Value};
+use super::resolve::operators::{OperatorDefinition, Operators, define_all};
+use super::{Expr, ExprPool, Program, ProgramSpans, VarId};
+use crate::algebra::{BodyTerm, Laws, Op, UserOp, Value};
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span};
 use crate::text::parser::{self, MAX_ERRORS, is_name};
 use crate::text::syntax::{Function, Name};
 use std::sync::Arc;
 
-/// Defines an operator: the names of its operands, an expression of them, and what is known of it. The same as
-/// `@op(...)` above a function.
+/// Defines an operator: the names of its operands, an expression of them, and its laws. Equivalent
+/// to `@op(...)` above a function.
 ///
 /// ```
 /// use tamis_ir::algebra::{DType, Laws, Value, eval};
@@ -30,12 +30,12 @@ pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op,
     let expr = parser::parse_expression(&source)?;
     let named = |text: &str| Name { text: text.to_string(), span: Span::default() };
     let names: Vec<Name> = params.iter().map(|p| named(p)).collect();
-    let parts = Parts { name: &named(name), params: &names, body: &expr };
+    let parts = OperatorDefinition { name: &named(name), params: &names, body: &expr };
     let defined = super::resolve::operators::define(&parts, laws, &Operators::default(), &[]);
     defined.map(Op::User).map_err(|d| Diagnostics(vec![d.with_source(&source)]))
 }
 
-/// The operators that a text defines; a program in it is left alone.
+/// The operators that a text defines; a program in it is ignored.
 ///
 /// ```
 /// use tamis_ir::diag::Source;
@@ -47,7 +47,7 @@ pub fn parse_operators(source: &Arc<Source>) -> Result<Vec<Op>, Diagnostics> {
     parse_operators_with(source, &[])
 }
 
-/// The operators that a text defines, after others that they may use; the others are part of the answer.
+/// The operators that a text defines, which may use others; the result includes those.
 ///
 /// ```
 /// use tamis_ir::diag::Source;
@@ -63,7 +63,7 @@ pub fn parse_operators_with(source: &Arc<Source>, given: &[Op]) -> Result<Vec<Op
     Ok(operators)
 }
 
-/// Operators by their names.
+/// A table of operators by name.
 pub(super) fn by_name(given: &[Op]) -> Operators {
     let mut operators = Operators::default();
     for op in given {
@@ -74,7 +74,7 @@ pub(super) fn by_name(given: &[Op]) -> Operators {
     operators
 }
 
-/// The program of a text, and all operators that it may use.
+/// The program of a text, and all operators in scope.
 pub(super) fn parse(source: &Arc<Source>, given: &[Op]) -> Result<(Option<Function>, Operators), Diagnostics> {
     let file = parser::parse_file(source)?;
     let mut operators = by_name(given);
@@ -87,7 +87,7 @@ pub(super) fn parse(source: &Arc<Source>, given: &[Op]) -> Result<(Option<Functi
     Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
 }
 
-/// A definition as text that reads back to the same operator.
+/// A definition as text that parses to the same operator.
 pub(super) fn definition(user: UserOp) -> String {
     let laws = user.laws();
     let mut declared: Vec<String> = Vec::new();
@@ -115,9 +115,9 @@ fn body(user: UserOp) -> String {
     let mut ids = Vec::new();
     for term in user.body() {
         let expr = match term {
-            Term::Param(k) => Expr::Var(VarId(*k as u32)),
-            Term::Literal(value) => Expr::Literal(*value),
-            Term::Call(op, operands) => Expr::Call(*op, operands.iter().map(|k| ids[*k]).collect()),
+            BodyTerm::Param(k) => Expr::Var(VarId(*k as u32)),
+            BodyTerm::Literal(value) => Expr::Literal(*value),
+            BodyTerm::Call(op, operands) => Expr::Call(*op, operands.iter().map(|k| ids[*k]).collect()),
         };
         ids.push(exprs.intern(expr));
     }
@@ -130,13 +130,13 @@ fn body(user: UserOp) -> String {
         vars: user.params().to_vec(),
         exprs,
         body: Vec::new(),
-        origin: Origin::default(),
+        origin: ProgramSpans::default(),
     };
     ids.last().map(|root| program.show(*root)).unwrap_or_default()
 }
 
 impl Program {
-    /// The operators in use that users defined, in the order of their first use.
+    /// The user-defined operators in use, in the order of their first use.
     pub fn user_operators(&self) -> Vec<UserOp> {
         let mut found = Vec::new();
         let mut note = |op: Op| {

@@ -4,7 +4,7 @@ use super::Expr;
 use crate::intern::{Interner, ids};
 
 ids! {
-    /// An expression in a pool. Ids are given in order, operands before the expressions that use them.
+    /// An expression in a pool. Ids increase: operands precede the expressions that use them.
     ExprId
 }
 

@@ -1,4 +1,4 @@
-//! Programs as text that [`Program::parse`] reads back to the same program.
+//! Printer of programs, in the text form that [`Program::parse`] parses to the same program.
 
 use super::{
     Access, Attributes, Block, Declaration, EntryPart, Expr, ExprId, Extent, Program, Stmt, StmtKind, Storage,
@@ -87,7 +87,7 @@ impl Program {
         }
     }
 
-    /// Loops that are nested directly and have the same kind of extent share a line: `for i, j in _:`.
+    /// Directly nested loops with the same kind of extent share a line: `for i, j in _:`.
     fn loops(&self, f: &mut fmt::Formatter<'_>, stmt: &Stmt, depth: usize) -> fmt::Result {
         let mut names = Vec::new();
         let mut innermost = stmt;
@@ -176,7 +176,7 @@ impl Program {
         match self.expr(id) {
             Expr::Literal(value) => {
                 let text = value.to_string();
-                // A sign or a sum binds like the operator it is written with.
+                // A sign or a sum has the precedence of its operator.
                 let tightness = match value {
                     Value::C64(_) | Value::C128(_) => binding::SUM,
                     _ if text.starts_with('-') => binding::UNARY,
@@ -222,7 +222,7 @@ impl Program {
         let text = match (info.symbol, operands) {
             (Some(symbol), [a]) => {
                 let space = if symbol.starts_with(char::is_alphabetic) { " " } else { "" };
-                // A negated literal would read back as a negative literal.
+                // A negated literal would parse as a negative literal.
                 let context = match self.expr(*a) {
                     Expr::Literal(_) if op == Op::Neg => binding::ATOM + 1,
                     _ => tightness,
@@ -232,7 +232,8 @@ impl Program {
             (Some(symbol), [a, b]) => {
                 let (left, right) = match op {
                     Op::Pow => (tightness + 1, binding::UNARY),
-                    // Comparisons do not chain here; a sum of a float and an imaginary would read as a literal.
+                    // Comparisons do not chain here; a sum of a float and an imaginary would parse
+                    // as a literal.
                     Op::Add | Op::Sub if self.reads_as_complex(*a, *b) => (binding::ATOM + 1, tightness + 1),
                     _ if tightness == binding::COMPARISON => (tightness + 1, tightness + 1),
                     _ => (tightness, tightness + 1),

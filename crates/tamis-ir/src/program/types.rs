@@ -1,7 +1,9 @@
-//! Type inference: the type of every expression, bound name and declared tensor, for given parameters.
+//! Type inference: the type of every expression, bound name and declared tensor, for given
+//! parameters.
 //!
-//! A declared tensor without a `dtype` takes the join of what is stored in it (and of its fill, if that is
-//! written); this is a fixed point over a finite lattice, found by iteration. Then everything is checked once.
+//! A declared tensor without a `dtype` has the join of the types of its stored values (and of its
+//! fill, if specified). The joins are the least fixed point over a finite lattice, computed by
+//! iteration. Then every expression is checked once.
 
 use super::{
     Declaration, EntryPart, Expr, ExprId, Extent, ParamType, Program, Stmt, StmtId, StmtKind, Storage, TensorId, Update,
@@ -16,7 +18,7 @@ use rustc_hash::FxHashMap;
 pub struct Types {
     /// The value type of each tensor.
     pub tensors: Vec<DType>,
-    /// The fill of each declared tensor (zero for parameters, which bring their own).
+    /// The fill of each declared tensor (zero for parameters, whose operands have their own).
     pub fills: Vec<Value>,
     /// The type of each expression.
     pub exprs: Vec<Ty>,
@@ -24,44 +26,44 @@ pub struct Types {
     pub operands: Vec<DType>,
     /// For each update, the type that the old value and its operands are converted to.
     pub updates: FxHashMap<StmtId, DType>,
-    /// For each tensor, whether it holds nothing but truth values, of whatever type: true and false are 1 and 0.
+    /// True for each tensor that holds only truth values, of any type: true and false are 1 and 0.
     pub truths: Vec<bool>,
 }
 
 impl Types {
-    /// True if an update of a tensor by the identity of its operator leaves the old value as it is. A logical update does not, where
-    /// the tensor holds other numbers than 0 and 1: `2 or 0` is 1.
+    /// True if an update of a tensor by the identity of its operator keeps the old value. A logical
+    /// update does not, if the tensor holds other numbers than 0 and 1: `2 or 0` is 1.
     pub fn identity_keeps(&self, tensor: TensorId, operand: DType) -> bool {
         operand != DType::Bool || self.truths.get(tensor.index()).copied().unwrap_or(true)
     }
 }
 
 pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Types, Diagnostics> {
-    let mut inference = Inference::new(program, params)?;
+    let mut inference = TypeInference::new(program, params)?;
     inference.fixed_point();
     inference.check();
     if inference.errors.is_empty() { Ok(inference.finish()) } else { Err(Diagnostics(inference.errors)) }
 }
 
-struct Inference<'a> {
+struct TypeInference<'a> {
     program: &'a Program,
-    /// `None` while nothing is known.
+    /// `None` while the type is unknown.
     tensors: Vec<Option<Ty>>,
     vars: Vec<Option<Ty>>,
     exprs: Vec<Option<Result<OpType, TypeError>>>,
-    /// Tensors that were given the default type.
-    settled: Vec<bool>,
+    /// Tensors with the default type.
+    defaulted: Vec<bool>,
     /// Unknown types are ignored.
     guessing: bool,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
-    /// The values of parameters that stand for integer literals.
+    /// The values of parameters that are integer literals.
     literals: FxHashMap<TensorId, Value>,
     errors: Vec<Diagnostic>,
 }
 
-impl<'a> Inference<'a> {
-    fn new(program: &'a Program, params: &[ParamType]) -> Result<Inference<'a>, Diagnostic> {
+impl<'a> TypeInference<'a> {
+    fn new(program: &'a Program, params: &[ParamType]) -> Result<TypeInference<'a>, Diagnostic> {
         if params.len() != program.params.len() {
             let message = format!("`{}` takes {} tensors, not {}", program.name, program.params.len(), params.len());
             let names: Vec<&str> = program.params.iter().map(|id| program.tensor(*id).name.as_str()).collect();
@@ -77,12 +79,12 @@ impl<'a> Inference<'a> {
         }
         let literals = program.params.iter().zip(params).filter(|(_, param)| param.weak);
         let literals = literals.filter_map(|(id, param)| Some((*id, Value::I64(param.value?)))).collect();
-        Ok(Inference {
+        Ok(TypeInference {
             program,
             tensors,
             vars: vec![None; program.vars.len()],
             exprs: vec![None; program.exprs.len()],
-            settled: vec![false; program.tensors.len()],
+            defaulted: vec![false; program.tensors.len()],
             guessing: false,
             ranks: program.ranks(params),
             literals,
@@ -90,19 +92,20 @@ impl<'a> Inference<'a> {
         })
     }
 
-    /// Joins are computed anew in each round from what is stored, so that an early guess does not stay. Expressions
-    /// are typed in the order of the program: one round sees every name with the type that the round has given it.
+    /// Joins are recomputed in each round, so that an early guess does not persist. Expressions are
+    /// typed in program order: one round sees the type of every earlier name.
     fn fixed_point(&mut self) {
         let program = self.program;
-        // Types only rise, but for booleans that turn out to be counted; a bound makes the end certain.
+        // Types only rise, except for booleans that are used as numbers; the bound guarantees
+        // termination.
         for _ in 0..4 * program.tensors.len() + 8 {
             let before = self.tensors.clone();
             self.round();
-            if before == self.tensors && !self.guess() && !self.settle_one() {
+            if before == self.tensors && !self.guess() && !self.apply_default() {
                 break;
             }
         }
-        // Declared names get a strong type in the end; parameters that stand for literals stay weak.
+        // Declared names get a strong type; parameters that are literals stay weak.
         for (ty, info) in self.tensors.iter_mut().zip(&program.tensors) {
             if let Some(ty) = ty
                 && info.declaration.is_some()
@@ -118,8 +121,8 @@ impl<'a> Inference<'a> {
 
     fn round(&mut self) {
         let program = self.program;
-        let open = |inference: &Inference, t: usize| {
-            program.tensors[t].declaration.as_ref().is_some_and(|d| d.dtype.is_none()) && !inference.settled[t]
+        let open = |inference: &TypeInference, t: usize| {
+            program.tensors[t].declaration.as_ref().is_some_and(|d| d.dtype.is_none()) && !inference.defaulted[t]
         };
         let fill = |t: usize| program.tensors[t].declaration.as_ref().and_then(|d| d.fill).map(literal_type);
         // The types of stored values and of the fill value.
@@ -133,7 +136,7 @@ impl<'a> Inference<'a> {
             {
                 let t = target.tensor.index();
                 let stored = Ty { nullable: false, ..stored };
-                // A logical update stores a truth value, whatever it is computed from.
+                // A logical update stores a truth value, regardless of its operands.
                 let logical = update.as_ref().is_some_and(|update| update.op.info().typing == Typing::Logical);
                 let stored = if logical { Ty::strong(DType::Bool) } else { stored };
                 joined[t] = Some(joined[t].map_or(stored, |ty| ty.join(stored)));
@@ -157,8 +160,9 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// Types what depends on itself, as in `x[i] = a[i] + x[i-1]`, by what else it depends on; false if that tells nothing. Further
-    /// rounds raise the guess where it was too low.
+    /// Types a tensor that depends on itself, as in `x[i] = a[i] + x[i-1]`, from its other
+    /// operands; false if they do not determine a type. Further rounds raise a guess that was too
+    /// low.
     fn guess(&mut self) -> bool {
         let before = self.tensors.clone();
         self.guessing = true;
@@ -167,11 +171,11 @@ impl<'a> Inference<'a> {
         before != self.tensors
     }
 
-    /// Gives a tensor that nothing is stored in the default type; false if there is none.
-    fn settle_one(&mut self) -> bool {
+    /// Gives one tensor without stored values the default type; false if there is none.
+    fn apply_default(&mut self) -> bool {
         let Some(t) = self.tensors.iter().position(Option::is_none) else { return false };
         self.tensors[t] = Some(Ty::strong(DType::F64));
-        self.settled[t] = true;
+        self.defaulted[t] = true;
         true
     }
 
@@ -184,7 +188,7 @@ impl<'a> Inference<'a> {
     fn type_stmt(&mut self, stmt: &Stmt) {
         let mut ids = Vec::new();
         self.program.visit_exprs(stmt, &mut |id| ids.push(id));
-        // Operands have smaller ids than what uses them.
+        // Operands have smaller ids than their users.
         ids.sort_unstable();
         ids.dedup();
         for id in ids {
@@ -275,7 +279,7 @@ impl<'a> Inference<'a> {
                     }
                     self.error(d.help("convert the operands, as in `real(x)`, `abs(x)` or `i64(x)`"));
                 }
-                // Integers are compared exactly, whatever their types.
+                // Integers are compared exactly, regardless of their types.
                 Some(Ok(op_type)) if !matches!(op.info().typing, Typing::Conversion(_) | Typing::Comparison { .. }) => {
                     for operand in operands {
                         self.check_literal(stmt, *operand, op_type.operand);
@@ -303,7 +307,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// The declared laws of an operator must hold on the type that it is used with.
+    /// Checks the declared laws of an operator on the type of its operands.
     fn check_laws(&mut self, op: Op, dtype: DType, span: Span) {
         let Op::User(user) = op else { return };
         let Err(failure) = user.test_laws(dtype) else { return };
@@ -344,7 +348,8 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// An integer literal, or what is computed from literals alone, must fit the integers it meets.
+    /// Checks that an integer literal, or an expression of literals, fits the integer type of the
+    /// other operand.
     fn check_literal(&mut self, stmt: &Stmt, id: ExprId, dtype: DType) {
         if dtype.kind() == Kind::Int
             && let Some(value) = self.literal_value(id)
@@ -487,7 +492,7 @@ impl<'a> Inference<'a> {
         let fills: Vec<Value> = self.program.tensors.iter().zip(&tensors).map(fill).collect();
         let known = |k: usize| match &self.exprs[k] {
             Some(Ok(op_type)) => *op_type,
-            // Not part of any statement: never evaluated.
+            // Part of no statement: never evaluated.
             _ => OpType { operand: DType::F64, result: Ty::strong(DType::F64) },
         };
         let exprs = (0..self.exprs.len()).map(|k| known(k).result).collect();
@@ -505,7 +510,7 @@ impl<'a> Inference<'a> {
         Types { tensors, fills, exprs, operands, updates, truths }
     }
 
-    /// Tensors that start from 0 or 1 and are given nothing but truth values.
+    /// True for tensors that start at 0 or 1 and only store truth values.
     fn truths(&self, tensors: &[DType], fills: &[Value]) -> Vec<bool> {
         let is_truth =
             |fill: &Value| [Value::zero(fill.dtype()), Value::one(fill.dtype())].iter().any(|t| t.same_number(*fill));

@@ -1,21 +1,25 @@
-//! Program verifier. It checks these invariants, however the program was made:
+//! Program verifier. It checks these invariants of parsed and of built programs:
 //!
 //! - every id is an entry of its table, and operands of an expression come before it;
-//! - every operator has as many operands as it takes, every access as many subscripts as its tensor has dimensions;
-//! - every loop has an index of its own, used only inside it; a bound name is used only after its binding, in its
-//!   block; a tensor only after its declaration, in its block; parameters are never declared, and written only if they are results;
-//! - only parameters are asked about their entries, with as many numbers as the question takes;
+//! - every operator has as many operands as it takes, every access as many subscripts as its tensor
+//!   has dimensions;
+//! - every loop has an index of its own, used only inside it; a bound name is used only after its
+//!   binding, in its block; a tensor only after its declaration, in its block; parameters are never
+//!   declared, and written only if they are results;
+//! - only entries of parameters are queried, with as many numbers as the query takes;
 //! - an update's operator can update;
-//! - every result is declared in the outermost block or is a parameter that is written, and there is at least one.
+//! - every result is declared in the outermost block or is a parameter that is written, and there
+//!   is at least one.
 //!
-//! A program read from text has most of these by construction; passes that build programs are held to the same list.
+//! A parsed program satisfies most of these by construction; passes that build programs are checked
+//! by the same list.
 
 use super::{Access, Block, EntryPart, Expr, ExprId, Program, StmtId, StmtKind, TensorId};
 use crate::diag::{Code, Diagnostic};
 use crate::format::MAX_RANK;
 
 pub(super) fn verify(program: &Program) -> Vec<Diagnostic> {
-    let mut verifier = Verifier { program, errors: Vec::new(), scope: Scope::default(), loops: Vec::new() };
+    let mut verifier = ProgramVerifier { program, errors: Vec::new(), scope: Scope::default(), loops: Vec::new() };
     if verifier.tables() {
         verifier.scope.tensors.extend(program.params.iter().map(|p| p.0));
         verifier.block(&program.body);
@@ -32,15 +36,15 @@ struct Scope {
     vars: Vec<u32>,
 }
 
-struct Verifier<'a> {
+struct ProgramVerifier<'a> {
     program: &'a Program,
     errors: Vec<Diagnostic>,
     scope: Scope,
-    /// Indices that have a loop already.
+    /// Indices with a loop.
     loops: Vec<u32>,
 }
 
-impl Verifier<'_> {
+impl ProgramVerifier<'_> {
     fn fail(&mut self, code: Code, message: String, stmt: Option<StmtId>) {
         let mut d = Diagnostic::new(code, message).help("see the invariants at the top of program/verify.rs");
         if let Some(stmt) = stmt.filter(|_| self.program.origin.source.is_some()) {
@@ -58,14 +62,14 @@ impl Verifier<'_> {
                 Expr::Var(var) => var.index() < p.vars.len(),
                 Expr::Size(tensor, _) => tensor.index() < p.tensors.len(),
                 Expr::Entry(entry) => {
-                    let asked = match entry.what {
+                    let accepted = match entry.what {
                         EntryPart::Count => 0..=0,
                         EntryPart::Coordinate(_) | EntryPart::Value => 1..=1,
                         EntryPart::First => 1..=MAX_RANK,
                     };
                     p.params.contains(&entry.tensor)
                         && entry.tensor.index() < p.tensors.len()
-                        && asked.contains(&entry.at.len())
+                        && accepted.contains(&entry.at.len())
                         && entry.at.iter().all(|operand| *operand < id)
                 }
                 Expr::Read(access) => self.access_fits(access) && access.subscripts.iter().all(|s| s.expr < id),

@@ -1,4 +1,4 @@
-//! Text to tokens, with Python's rules for lines, indentation and comments.
+//! Lexer: text to tokens, with Python's rules for lines, indentation and comments.
 
 use crate::diag::{Code, Diagnostic, Span};
 
@@ -45,7 +45,7 @@ impl Tok {
     }
 }
 
-/// A token and where it stands.
+/// A token and its span.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Token {
@@ -53,17 +53,17 @@ pub struct Token {
     pub span: Span,
 }
 
-/// Longest first, so that the first match is the right one.
+/// Longest first, so that the first match is the longest.
 const OPERATORS: &[&str] = &[
     "**=", "//=", "<<=", ">>=", "->", "**", "//", "<<", ">>", "<=", ">=", "==", "!=", "+=", "-=", "*=", "/=", "%=",
     "&=", "|=", "^=", "+", "-", "*", "/", "%", "&", "|", "^", "~", "<", ">", "=", "(", ")", "[", "]", "{", "}", ",",
     ":", ";", ".", "@", "!",
 ];
 
-/// The longest text that is looked at.
+/// The maximum length of a text.
 pub const MAX_TEXT: usize = 1 << 20;
 
-/// The tokens of a program; mistakes are collected, and lexing goes on after them.
+/// The tokens of a program; mistakes are collected, and lexing continues after them.
 pub fn lex(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     Lexer::new(text, true).run()
 }
@@ -76,7 +76,7 @@ pub fn lex_line(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// Columns of the open blocks, the outermost first.
+    /// Columns of the open blocks, outermost first.
     indents: Vec<usize>,
     /// Open brackets: newlines inside them do not count.
     brackets: usize,
@@ -136,7 +136,8 @@ impl<'a> Lexer<'a> {
         self.errors.push(Diagnostic::new(code, message).label(span, label).help(help));
     }
 
-    /// Measures the indentation of a line and opens or closes blocks. False for a blank line, which is skipped.
+    /// Measures the indentation of a line and opens or closes blocks. False for a blank line, which
+    /// is skipped.
     fn indentation(&mut self) -> bool {
         let start = self.at;
         let mut column = 0;
@@ -155,7 +156,7 @@ impl<'a> Lexer<'a> {
             return false;
         }
         let span = Span::new(start..self.at);
-        // A text may be indented as a whole: the first line says how far.
+        // A text may be indented as a whole: the first line sets the base indentation.
         if self.tokens.is_empty() {
             self.indents = vec![column];
         }

@@ -1,4 +1,4 @@
-//! Text to syntax: the lexer, and the parser of loop programs.
+//! Text to syntax: the lexer, and the parsers of loop programs and index notation.
 
 pub mod lexer;
 pub mod parser;

@@ -1,10 +1,10 @@
-//! The syntax tree: what the parser found, with a span on every node and nothing resolved yet.
+//! Syntax trees: the output of the parser, with a span on every node and unresolved names.
 
 use crate::algebra::{Op, Value};
 use crate::diag::Span;
 use crate::program::EntryPart;
 
-/// A name where it stands.
+/// A name and its span.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Name {
@@ -22,7 +22,7 @@ pub struct Function {
     pub span: Span,
 }
 
-/// The contents of a text: operators, and at most one program that may use them.
+/// The contents of a text: operators, and at most one program.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct File {
@@ -42,7 +42,7 @@ pub struct Operator {
     pub decorator: Span,
 }
 
-/// A law that is declared: `commutative`, or with its number, `identity=0`.
+/// A declared law: `commutative`, or with its value, `identity=0`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Law {
@@ -65,7 +65,7 @@ pub struct Stmt {
 pub enum StmtKind {
     /// `target = value`, or `target op= value`; the target is a name or a subscripted name.
     Assign { target: Expr, op: Option<Op>, value: Expr },
-    /// `for i, j in extent: body`, the extent inside of its attributes: `parallel(unroll(_, 4))`.
+    /// `for i, j in extent: body`, the extent inside its attributes: `parallel(unroll(_, 4))`.
     For { indices: Vec<Name>, attributes: Vec<Attribute>, extent: Extent, body: Vec<Stmt> },
     /// `if cond: then else: otherwise`
     If { cond: Expr, then: Vec<Stmt>, otherwise: Vec<Stmt> },
@@ -137,6 +137,6 @@ pub enum ExprKind {
         indices: Vec<Name>,
         body: Box<Expr>,
     },
-    /// Stands for an expression that could not be read; reported already.
+    /// A placeholder for an expression with a syntax error, which is already reported.
     Error,
 }

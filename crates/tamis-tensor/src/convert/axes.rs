@@ -1,18 +1,18 @@
-//! Columns of coordinates from dimensions to the levels of a map, and back.
+//! Columns of coordinates: from dimensions to the levels of a map, and back.
 
 use super::sort::gather_indices;
-use super::{Entries, words};
+use super::{EntryColumns, words};
 use crate::memory::reserve;
 use crate::{Index, IndexArray, with_indices};
 use tamis_ir::diag::Result;
 use tamis_ir::format::{DimExpr, Width};
 
-/// The dimensions in their order, each whole.
+/// The dimensions in order, unsplit.
 pub(crate) fn whole(rank: usize) -> Vec<DimExpr> {
     (0..rank).map(DimExpr::Dim).collect()
 }
 
-/// What levels store for each entry, from the column of each dimension.
+/// The stored coordinates of each entry, from the column of each dimension.
 pub(crate) fn store(axes: &[DimExpr], dims: &[IndexArray], shape: &[u64]) -> Result<Vec<IndexArray>> {
     axes.iter()
         .map(|e| match *e {
@@ -27,7 +27,8 @@ pub(crate) fn store(axes: &[DimExpr], dims: &[IndexArray], shape: &[u64]) -> Res
         .collect()
 }
 
-/// The column of each dimension, from what levels store. Where that is no element, a coordinate is not below its size.
+/// The column of each dimension, from stored coordinates. Padding gets a coordinate that is out of
+/// bounds.
 fn restore(axes: &[DimExpr], columns: &[IndexArray], shape: &[u64]) -> Result<Vec<IndexArray>> {
     let place = |wanted: &dyn Fn(&DimExpr) -> bool| {
         axes.iter()
@@ -49,7 +50,7 @@ fn restore(axes: &[DimExpr], columns: &[IndexArray], shape: &[u64]) -> Result<Ve
                 }
                 Some(DimExpr::Diff(a, b)) => {
                     let (differences, shift) = (place(&|e| *e == DimExpr::Diff(a, b)), shape[b].saturating_sub(1));
-                    // What would be negative is out of range as well.
+                    // A negative coordinate would be out of range as well.
                     zipped(&differences, &whole(b), u64::MAX, |x, b| (x + b).checked_sub(shift).unwrap_or(u64::MAX))
                 }
                 _ => Ok(whole(d)),
@@ -82,14 +83,14 @@ fn zipped(a: &IndexArray, b: &IndexArray, extent: u64, f: impl Fn(u64, u64) -> u
     })))
 }
 
-impl Entries {
-    /// A column for each dimension, in their order.
+impl EntryColumns {
+    /// A column for each dimension, in order.
     pub fn dimensions(&self, shape: &[u64]) -> Result<Vec<IndexArray>> {
         restore(&self.axes, &self.columns()?, shape)
     }
 
-    /// Without the stored coordinates that are no element.
-    pub fn elements(self, shape: &[u64]) -> Result<Entries> {
+    /// Drops padding.
+    pub fn elements(self, shape: &[u64]) -> Result<EntryColumns> {
         if tamis_ir::format::map::is_onto(&self.axes, shape) {
             return Ok(self);
         }
@@ -108,6 +109,6 @@ impl Entries {
         let places: IndexArray = places.into();
         let columns = self.columns()?.iter().map(|c| gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;
         let values = self.values.as_ref().map(|values| words::gather(values, &places)).transpose()?;
-        Ok(Entries::from_columns(self.axes, columns, values, count))
+        Ok(EntryColumns::from_columns(self.axes, columns, values, count))
     }
 }

@@ -1,10 +1,10 @@
-//! Matrices of small dense blocks (BSR): their entries row by row, and blocks from rows of entries. Both are linear, and
-//! sort nothing but the blocks of a row.
+//! Conversion of matrices of small dense blocks (BSR), in linear time: blocks to row-major entries,
+//! and row-major entries to blocks. Only the blocks of a row are sorted.
 
 use super::matrix::{PARALLEL, compress, with_common_index};
-use super::numbers::Mask;
+use super::numbers::BitMask;
 use super::words::{map_words, stored_form};
-use super::{Entries, First};
+use super::{EntryColumns, First};
 use crate::levels::{Level, dense_level, trusted_compressed};
 use crate::memory::{filled, product, reserve, zeroed};
 use crate::{Index, IndexArray, Tensor, bisect, with_indices};
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, Width};
 use tamis_ir::{Value, diag::Result};
 
-/// A format whose levels are rows of blocks, a list of those that are stored, and two dense levels inside.
+/// A format with rows of blocks, a coordinate list of stored blocks, and two dense levels inside.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Blocked {
-    /// The dimension that rows of blocks cut, and into how much.
+    /// The dimension of block rows, and the block size along it.
     outer: (usize, u64),
-    /// The other dimension.
+    /// The other dimension, and the block size along it.
     inner: (usize, u64),
-    /// Blocks are stored along the outer dimension, not along the inner one.
-    turned: bool,
+    /// Blocks are stored transposed: along the outer dimension.
+    transposed: bool,
     list: LevelSpec,
 }
 
@@ -32,11 +32,11 @@ pub(super) struct Blocked {
 struct Sizes {
     rows: usize,
     columns: usize,
-    /// Of one block; at most as large as the matrix.
+    /// The sizes of one block; at most those of the matrix.
     block: (usize, usize),
-    /// How far apart neighbours of a block are in memory, along both.
+    /// The strides of a block in memory, along both dimensions.
     stride: (usize, usize),
-    /// By how much coordinates are divided.
+    /// The divisors of coordinates.
     by: (u64, u64),
 }
 
@@ -54,16 +54,16 @@ impl Blocked {
         let dense = |spec: &LevelSpec| spec.kind == LevelKind::Dense;
         let listed = matches!(list.kind, LevelKind::Sparse | LevelKind::Hash) && !list.nonunique && !list.nonordered;
         let fits = dense(rows) && listed && dense(one) && dense(other);
-        let turned = inside == [across, along];
-        (fits && (turned || inside == [along, across])).then_some(Blocked {
+        let transposed = inside == [across, along];
+        (fits && (transposed || inside == [along, across])).then_some(Blocked {
             outer: (*a, *m),
             inner: (*b, *n),
-            turned,
+            transposed,
             list: *list,
         })
     }
 
-    /// How entries are sorted that blocks are built from.
+    /// The order of entries that blocks are built from.
     pub fn axes(&self) -> Vec<DimExpr> {
         vec![DimExpr::Dim(self.outer.0), DimExpr::Dim(self.inner.0)]
     }
@@ -73,24 +73,24 @@ impl Blocked {
         let size = |x: u64| usize::try_from(x).ok();
         let block = (size(self.outer.1.min(rows))?, size(self.inner.1.min(columns))?);
         block.0.checked_mul(block.1)?;
-        let stride = if self.turned { (1, block.0) } else { (block.1, 1) };
+        let stride = if self.transposed { (1, block.0) } else { (block.1, 1) };
         Some(Sizes { rows: size(rows)?, columns: size(columns)?, block, stride, by: (self.outer.1, self.inner.1) })
     }
 
-    /// The entries row by row, those that the mask does not keep left out.
-    pub fn entries(&self, tensor: &Tensor, kept: Option<Mask>) -> Result<Option<Entries>> {
+    /// The row-major entries of the mask.
+    pub fn entries(&self, tensor: &Tensor, kept: Option<BitMask>) -> Result<Option<EntryColumns>> {
         let arrays = tensor.level_arrays(1);
         let (Some(pos), Some(crd), Some(sizes)) = (arrays.get("pos"), arrays.get("crd"), self.sizes(tensor.shape()))
         else {
             return Ok(None);
         };
         let rows_of_blocks = pos.len().saturating_sub(1);
-        // Rows that no block has are listed as well, so there must not be too many of them.
+        // Rows without blocks are enumerated as well, so there must not be too many of them.
         if sizes.rows > (crd.len().saturating_mul(sizes.area())).saturating_mul(4).saturating_add(1024) {
             return Ok(None);
         }
         let most = crd.len() * sizes.area();
-        let count = kept.as_ref().map_or(most, Mask::count);
+        let count = kept.as_ref().map_or(most, BitMask::count);
         let (pos, crd, kept) = (pos.to_width(Width::U64)?, crd, kept.as_ref());
         let IndexArray::U64(pos) = &pos else { return Ok(None) };
         let largest = (sizes.rows.max(sizes.columns) as u64).max(most as u64);
@@ -98,7 +98,7 @@ impl Blocked {
             let mut row_pos: Vec<I> = reserve(sizes.rows + 1, "`pos`")?;
             let mut columns: Vec<I> = reserve(count, "coordinates")?;
             row_pos.push(I::default());
-            // Every value that is kept, in the order of rows.
+            // Every selected value, in row-major order.
             let each = |push: &mut dyn FnMut(usize, u64), end: &mut dyn FnMut()| with_indices!(crd, crd => {
                 for block_row in 0..rows_of_blocks {
                     let blocks = pos[block_row] as usize..pos[block_row + 1] as usize;
@@ -139,18 +139,19 @@ impl Blocked {
             let len = done.get();
             row_pos.resize(sizes.rows + 1, I::from_u64(len as u64));
             let first = Some(First::Pos(row_pos.into()));
-            Ok(Some(Entries { axes: self.axes(), first, rest: vec![columns.into()], values, len }))
+            Ok(Some(EntryColumns { axes: self.axes(), first, rest: vec![columns.into()], values, len }))
         })
     }
 
-    /// A tensor of entries that are sorted by [`Blocked::axes`]; none if counting columns would cost more than they do.
-    pub fn build(&self, format: &Format, shape: &[u64], fill: Value, entries: &Entries) -> Result<Option<Tensor>> {
+    /// Builds a tensor from entries that are sorted by [`Blocked::axes`]; `None` if counting
+    /// columns would cost more than sorting entries.
+    pub fn build(&self, format: &Format, shape: &[u64], fill: Value, entries: &EntryColumns) -> Result<Option<Tensor>> {
         let (Some(sizes), Some(values), Leaf::Element(_)) = (self.sizes(shape), &entries.values, format.leaf()) else {
             return Ok(None);
         };
         let extents = format.level_extents(shape)?;
-        let room = (entries.len as u64).saturating_mul(4).saturating_add(1024);
-        let ([crd], true) = (&entries.rest[..], sizes.rows as u64 <= room && extents[1] <= room) else {
+        let limit = (entries.len as u64).saturating_mul(4).saturating_add(1024);
+        let ([crd], true) = (&entries.rest[..], sizes.rows as u64 <= limit && extents[1] <= limit) else {
             return Ok(None);
         };
         let pos = match &entries.first {
@@ -173,7 +174,7 @@ impl Blocked {
         Tensor::new(format.clone(), shape, fill, levels, Some(values)).map(Some)
     }
 
-    fn levels(&self, blocks: &Found, extents: &[u64]) -> Result<Vec<Arc<dyn Level>>> {
+    fn levels(&self, blocks: &StoredBlocks, extents: &[u64]) -> Result<Vec<Arc<dyn Level>>> {
         let count = blocks.crd.len();
         let pos = IndexArray::with_width(&blocks.pos, self.list.pos.unwrap_or(Width::automatic(count as u64)))?;
         let width = self.list.crd.unwrap_or(Width::automatic(extents[1].saturating_sub(1)));
@@ -184,13 +185,14 @@ impl Blocked {
     }
 }
 
-/// The blocks that something is stored in: for each row of blocks, its columns of blocks in order.
-struct Found {
+/// The stored blocks: for each block row, its block columns in order.
+struct StoredBlocks {
     pos: Vec<u64>,
     crd: Vec<u64>,
 }
 
-/// Rows of blocks, cut into parts of about as many entries each: one for each thread, if there is enough to do.
+/// Partitions block rows into chunks of about equal nnz: one for each thread, if there is enough
+/// work.
 fn cut<P: Index>(pos: &[P], sizes: Sizes, rows: u64) -> Vec<Range<u64>> {
     let entries = pos.last().map_or(0, |last| last.to_usize());
     let parts = if entries < PARALLEL { 1 } else { crate::threads() };
@@ -208,35 +210,35 @@ fn find<P: Index, C: Index>(
     sizes: Sizes,
     extents: &[u64],
     parts: &[Range<u64>],
-) -> Result<Found> {
+) -> Result<StoredBlocks> {
     let by = Divisor::new(sizes.by.1, extents[1]);
-    let one = |part: &Range<u64>| -> Result<Found> {
-        let mut found = Found { pos: reserve((part.end - part.start) as usize, "`pos`")?, crd: Vec::new() };
-        // The last row of blocks, counted from 1, that each column of blocks was found in.
+    let one = |part: &Range<u64>| -> Result<StoredBlocks> {
+        let mut stored = StoredBlocks { pos: reserve((part.end - part.start) as usize, "`pos`")?, crd: Vec::new() };
+        // The last block row, counted from 1, with an entry in each block column.
         let mut seen: Vec<u64> = zeroed(extents[1] as usize, "counters")?;
         for block_row in part.clone() {
-            let start = found.crd.len();
+            let start = stored.crd.len();
             let rows = rows_of(block_row, sizes);
             for c in &crd[pos[rows.start].to_usize()..pos[rows.end].to_usize()] {
                 let column = by.quotient(c.to_u64());
                 let last = &mut seen[column as usize];
                 if *last != block_row + 1 {
                     *last = block_row + 1;
-                    found.crd.push(column);
+                    stored.crd.push(column);
                 }
             }
-            found.crd[start..].sort_unstable();
-            found.pos.push(found.crd.len() as u64);
+            stored.crd[start..].sort_unstable();
+            stored.pos.push(stored.crd.len() as u64);
         }
-        Ok(found)
+        Ok(stored)
     };
-    let found: Vec<Found> = match parts {
+    let stored: Vec<StoredBlocks> = match parts {
         [all] => vec![one(all)?],
         parts => parts.par_iter().map(one).collect::<Result<_>>()?,
     };
-    let mut all = Found { pos: reserve(extents[0] as usize + 1, "`pos`")?, crd: Vec::new() };
+    let mut all = StoredBlocks { pos: reserve(extents[0] as usize + 1, "`pos`")?, crd: Vec::new() };
     all.pos.push(0);
-    for part in found {
+    for part in stored {
         let before = all.crd.len() as u64;
         all.pos.extend(part.pos.iter().map(|end| before + end));
         if before == 0 { all.crd = part.crd } else { all.crd.extend(part.crd) }
@@ -244,16 +246,17 @@ fn find<P: Index, C: Index>(
     Ok(all)
 }
 
-/// Division by a number that stays the same: a product, where numbers are small enough.
+/// Division by an invariant divisor: a multiplication, if numbers are small enough.
 #[derive(Clone, Copy)]
 struct Divisor {
     by: u64,
-    /// 2^64 divided by it, rounded up; none if numbers may have more than 32 bits, or it is 1.
+    /// 2^64 divided by the divisor, rounded up; `None` if numbers may have more than 32 bits, or
+    /// the divisor is 1.
     inverse: Option<u64>,
 }
 
 impl Divisor {
-    /// For numbers whose quotients are below `quotients`.
+    /// A divisor for numbers whose quotients are below `quotients`.
     fn new(by: u64, quotients: u64) -> Divisor {
         let small = quotients.checked_mul(by).is_some_and(|most| most <= 1 << 32) && by > 1;
         Divisor { by, inverse: small.then(|| u64::MAX / by + 1) }
@@ -279,7 +282,7 @@ fn scatter<P: Index, C: Index, W: Pod + Send + Sync>(
     crd: &[C],
     words: &[W],
     sizes: Sizes,
-    blocks: &Found,
+    blocks: &StoredBlocks,
     extents: &[u64],
     parts: &[Range<u64>],
     out: &mut [W],
@@ -287,7 +290,7 @@ fn scatter<P: Index, C: Index, W: Pod + Send + Sync>(
     let by = Divisor::new(sizes.by.1, extents[1]);
     let one = |(part, out): (&Range<u64>, &mut [W])| -> Result<()> {
         let first = blocks.pos[part.start as usize] as usize;
-        // Where the block of each column is, in the row of blocks at hand.
+        // The position of the block of each column, in the current block row.
         let mut place: Vec<usize> = zeroed(extents[1] as usize, "counters")?;
         for block_row in part.clone() {
             let (start, stop) = (blocks.pos[block_row as usize] as usize, blocks.pos[block_row as usize + 1] as usize);
@@ -319,8 +322,8 @@ fn scatter<P: Index, C: Index, W: Pod + Send + Sync>(
     }
 }
 
-/// The entries of a tensor whose format is [`Blocked`], without those whose value is `padding`.
-pub(super) fn entries(tensor: &Tensor, padding: Option<Value>) -> Result<Option<Entries>> {
+/// The entries of a tensor whose format is [`Blocked`], without those that equal `padding`.
+pub(super) fn entries(tensor: &Tensor, padding: Option<Value>) -> Result<Option<EntryColumns>> {
     let Some(blocked) = Blocked::of(tensor.format()) else { return Ok(None) };
     let mask = match (tensor.values(), padding) {
         (Some(values), Some(padding)) => Some(super::numbers::differing(values, padding)?),

@@ -1,8 +1,9 @@
-//! Entries of a matrix in any order, sorted by (row, column) by counting.
+//! Bucket sort of matrix entries by (row, column), in linear time.
 //!
-//! Moving millions of entries straight to their rows misses the cache with each of them. So they are first
-//! cut into parts by ranges of rows, each small enough for the cache, and then each part is sorted by
-//! itself: into its rows by counting, and each row, as most are short, by comparing all pairs.
+//! Moving millions of entries directly to their rows would miss the cache for each of them. So
+//! entries are first partitioned into buckets of rows that fit the cache. Each bucket is then
+//! sorted by itself: into rows by counting sort, and each row, as most are short, by comparing all
+//! pairs.
 
 use super::matrix::{as_type, slice, with_common_index};
 use super::words::map_words;
@@ -14,16 +15,21 @@ use std::ops::Range;
 use tamis_ir::diag::Result;
 
 /// Entries sorted by row and column: those of row r are `crd[pos[r]..pos[r+1]]`.
-pub(crate) struct Sorted {
+pub(crate) struct BucketSorted {
     pub pos: IndexArray,
     pub crd: IndexArray,
     pub values: ValueArray,
-    /// Whether some coordinates are there more than once, next to each other in the order given.
+    /// True if there are duplicates, which are adjacent in input order.
     pub repeats: bool,
 }
 
 /// Sorts entries whose rows are below `extent`.
-pub(crate) fn bucket(rows: &IndexArray, columns: &IndexArray, extent: usize, values: &ValueArray) -> Result<Sorted> {
+pub(crate) fn bucket(
+    rows: &IndexArray,
+    columns: &IndexArray,
+    extent: usize,
+    values: &ValueArray,
+) -> Result<BucketSorted> {
     let largest = (extent as u64).max(rows.len() as u64).max(columns.largest().unwrap_or(0));
     with_common_index!(largest, I => {
         let (rows, columns) = (as_type::<I>(rows)?, as_type::<I>(columns)?);
@@ -34,36 +40,36 @@ pub(crate) fn bucket(rows: &IndexArray, columns: &IndexArray, extent: usize, val
             arrays = (pos, crd, repeats);
             words
         });
-        Ok(Sorted { pos: arrays.0.into(), crd: arrays.1.into(), values, repeats: arrays.2 })
+        Ok(BucketSorted { pos: arrays.0.into(), crd: arrays.1.into(), values, repeats: arrays.2 })
     })
 }
 
-/// One entry on its way.
+/// An entry of a bucket.
 #[derive(Clone, Copy)]
-struct Entry<I, W> {
+struct RowEntry<I, W> {
     row: I,
     column: I,
     word: W,
 }
 
-/// Entries of one part, so that a part and its sorted copy stay in a core's own cache.
-const PART: usize = 1 << 13;
+/// The number of entries per bucket, so that a bucket and its sorted copy fit a core's own cache.
+const BUCKET_SIZE: usize = 1 << 13;
 
-/// More parts than this write to more places at once than the cache has lines for.
-const MAX_PARTS: usize = 1 << 10;
+/// The maximum number of buckets: more would write to more cache lines at once than the cache has.
+const MAX_BUCKETS: usize = 1 << 10;
 
-/// Arrays that threads write to at places that are distinct.
-struct Target<I, W> {
+/// Output arrays that threads write at disjoint positions.
+struct BucketTarget<I, W> {
     pos: *mut I,
     crd: *mut I,
     words: *mut W,
 }
 
-// SAFETY: each thread writes to the rows of its own parts only.
-unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
+// SAFETY: each thread writes to the rows of its own buckets only.
+unsafe impl<I: Send, W: Send> Sync for BucketTarget<I, W> {}
 
-/// Positions by row, columns, words, and whether some coordinates repeat.
-pub(super) type Arrays<I, W> = (Vec<I>, Vec<I>, Vec<W>, bool);
+/// Positions by row, columns, words, and a flag for duplicates.
+pub(super) type CompressedArrays<I, W> = (Vec<I>, Vec<I>, Vec<W>, bool);
 
 /// Sorts entries whose rows are below `extent`.
 pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
@@ -71,32 +77,32 @@ pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
     columns: &[I],
     extent: usize,
     words: &[W],
-) -> Result<Arrays<I, W>> {
+) -> Result<CompressedArrays<I, W>> {
     let total = rows.len();
-    // Rows per part, a power of two so that the part of a row is a shift.
-    let wanted = (total / PART).clamp(1, MAX_PARTS);
+    // Rows per bucket, a power of two so that the bucket of a row is a shift.
+    let wanted = (total / BUCKET_SIZE).clamp(1, MAX_BUCKETS);
     let shift = extent.div_ceil(wanted).next_power_of_two().trailing_zeros();
-    let parts = (extent >> shift) + 1;
-    let starts = count_parts(rows, shift, parts)?;
-    let entries = cut(rows, columns, words, shift, &starts)?;
+    let buckets = (extent >> shift) + 1;
+    let starts = count_buckets(rows, shift, buckets)?;
+    let entries = partition(rows, columns, words, shift, &starts)?;
 
     let mut pos: Vec<I> = reserve(extent + 1, "`pos`")?;
     let mut crd: Vec<I> = reserve(total, "coordinates")?;
     let mut sorted: Vec<W> = reserve(total, "values")?;
-    let target = Target { pos: pos.as_mut_ptr(), crd: crd.as_mut_ptr(), words: sorted.as_mut_ptr() };
-    let sort_part = |scratch: &mut Scratch<I, W>, part: usize| {
-        let part_rows = part << shift..((part + 1) << shift).min(extent);
-        // SAFETY: the ranges of rows, and with them the ranges of entries, of all parts are disjoint; they cover
-        // 0..extent and 0..total.
-        unsafe { scratch.sort(&entries, starts[part]..starts[part + 1], part_rows, &target) }
+    let target = BucketTarget { pos: pos.as_mut_ptr(), crd: crd.as_mut_ptr(), words: sorted.as_mut_ptr() };
+    let sort_part = |scratch: &mut Scratch<I, W>, bucket: usize| {
+        let bucket_rows = bucket << shift..((bucket + 1) << shift).min(extent);
+        // SAFETY: the ranges of rows, and with them the ranges of entries, of all buckets are
+        // disjoint; they cover 0..extent and 0..total.
+        unsafe { scratch.sort(&entries, starts[bucket]..starts[bucket + 1], bucket_rows, &target) }
     };
     let repeats = if total >= super::matrix::PARALLEL && crate::threads() > 1 {
-        (0..parts).into_par_iter().map_init(Scratch::default, sort_part).reduce(|| false, |a, b| a | b)
+        (0..buckets).into_par_iter().map_init(Scratch::default, sort_part).reduce(|| false, |a, b| a | b)
     } else {
         let mut scratch = Scratch::default();
-        (0..parts).fold(false, |repeats, part| sort_part(&mut scratch, part) | repeats)
+        (0..buckets).fold(false, |repeats, bucket| sort_part(&mut scratch, bucket) | repeats)
     };
-    // SAFETY: the parts have written the start of every row, and as many entries as there are.
+    // SAFETY: the buckets have written the start of every row, and all entries.
     unsafe {
         target.pos.add(extent).write(I::from_u64(total as u64));
         pos.set_len(extent + 1);
@@ -107,41 +113,42 @@ pub(super) fn sort<I: Index, W: Pod + Send + Sync>(
     Ok((pos, crd, sorted, repeats))
 }
 
-/// Where each part starts, and at last the number of entries.
-fn count_parts<I: Index>(rows: &[I], shift: u32, parts: usize) -> Result<Vec<usize>> {
-    let mut starts: Vec<usize> = zeroed(parts + 1, "counters")?;
+/// The start of each bucket, and finally the number of entries.
+fn count_buckets<I: Index>(rows: &[I], shift: u32, buckets: usize) -> Result<Vec<usize>> {
+    let mut starts: Vec<usize> = zeroed(buckets + 1, "counters")?;
     for row in rows {
         starts[(row.to_usize() >> shift) + 1] += 1;
     }
-    for part in 0..parts {
-        starts[part + 1] += starts[part];
+    for bucket in 0..buckets {
+        starts[bucket + 1] += starts[bucket];
     }
     Ok(starts)
 }
 
-/// The entries, part by part, each part in the order given.
-fn cut<I: Index, W: Pod>(
+/// The entries bucket by bucket, each in input order.
+fn partition<I: Index, W: Pod>(
     rows: &[I],
     columns: &[I],
     words: &[W],
     shift: u32,
     starts: &[usize],
-) -> Result<Vec<Entry<I, W>>> {
+) -> Result<Vec<RowEntry<I, W>>> {
     let mut next = starts.to_vec();
-    let mut entries: Vec<Entry<I, W>> = reserve(rows.len(), "entries")?;
-    let room = entries.as_mut_ptr();
+    let mut entries: Vec<RowEntry<I, W>> = reserve(rows.len(), "entries")?;
+    let target = entries.as_mut_ptr();
     for ((row, column), word) in rows.iter().zip(columns).zip(words) {
         let next = &mut next[row.to_usize() >> shift];
-        // SAFETY: the starts were counted from the same rows, so the places are distinct and below their number.
-        unsafe { room.add(*next).write(Entry { row: *row, column: *column, word: *word }) };
+        // SAFETY: the starts were counted from the same rows, so the positions are distinct and
+        // below their number.
+        unsafe { target.add(*next).write(RowEntry { row: *row, column: *column, word: *word }) };
         *next += 1;
     }
-    // SAFETY: as above, every place was written: columns and words are as long as rows.
+    // SAFETY: as above, every position was written: columns and words are as long as rows.
     unsafe { entries.set_len(rows.len()) };
     Ok(entries)
 }
 
-/// What sorting a part needs, reused from part to part.
+/// Buffers for sorting a bucket, reused for all buckets.
 struct Scratch<I, W> {
     next: Vec<usize>,
     pairs: Vec<(I, W)>,
@@ -154,17 +161,18 @@ impl<I, W> Default for Scratch<I, W> {
 }
 
 impl<I: Index, W: Pod> Scratch<I, W> {
-    /// Sorts a range of entries, all entries of a range of rows, into the same range of the target. Says whether
-    /// some coordinates repeat.
+    /// Sorts a range of entries, all entries of a range of rows, into the same range of the target.
+    /// Returns true if there are duplicates.
     ///
     /// # Safety
-    /// The target has room for the range of entries and the starts of the rows, and nobody else writes there.
+    /// The target has capacity for the range of entries and the starts of the rows, and no other
+    /// thread writes there.
     unsafe fn sort(
         &mut self,
-        entries: &[Entry<I, W>],
+        entries: &[RowEntry<I, W>],
         range: Range<usize>,
         rows: Range<usize>,
-        target: &Target<I, W>,
+        target: &BucketTarget<I, W>,
     ) -> bool {
         let entries = &entries[range.clone()];
         self.next.clear();
@@ -173,7 +181,7 @@ impl<I: Index, W: Pod> Scratch<I, W> {
             self.next[entry.row.to_usize() - rows.start + 1] += 1;
         }
         for row in 0..rows.len() {
-            // SAFETY: the row is one of those that the caller gives us to write.
+            // SAFETY: the row is in the caller's range.
             unsafe { target.pos.add(rows.start + row).write(I::from_u64((range.start + self.next[row]) as u64)) };
             self.next[row + 1] += self.next[row];
         }
@@ -189,9 +197,9 @@ impl<I: Index, W: Pod> Scratch<I, W> {
         let mut repeats = false;
         for end in &self.next[..rows.len()] {
             let row = &mut self.pairs[start..*end];
-            // SAFETY: the row's range is within the one that the caller gives us to write.
+            // SAFETY: the row's range is within the caller's range.
             let (crd, words) = unsafe { (target.crd.add(range.start + start), target.words.add(range.start + start)) };
-            // SAFETY: as above, both have room for the row.
+            // SAFETY: as above, both have capacity for the row.
             repeats |=
                 unsafe { if row.len() <= SHORT { write_short(row, crd, words) } else { write_long(row, crd, words) } };
             start = *end;
@@ -203,11 +211,11 @@ impl<I: Index, W: Pod> Scratch<I, W> {
 /// Rows up to this length are sorted by comparing all pairs.
 const SHORT: usize = 12;
 
-/// Writes a short row in order, each entry straight to its rank. There is no branch that depends on the data: guessing
-/// those wrong is what makes sorting many short rows slow. Says whether columns repeat.
+/// Writes a short row in order, each entry directly to its rank. No branch depends on the data:
+/// mispredicted branches make sorting many short rows slow. Returns true if there are duplicates.
 ///
 /// # Safety
-/// Both pointers have room for the row, which has at most [`SHORT`] entries.
+/// Both pointers have capacity for the row, which has at most [`SHORT`] entries.
 #[inline(always)]
 unsafe fn write_short<I: Index, W: Pod>(row: &[(I, W)], crd: *mut I, words: *mut W) -> bool {
     let mut ranks = [0usize; SHORT];
@@ -231,10 +239,10 @@ unsafe fn write_short<I: Index, W: Pod>(row: &[(I, W)], crd: *mut I, words: *mut
     repeats
 }
 
-/// Writes a row in order, equal columns in the order they have. Says whether columns repeat.
+/// Writes a row in order, equal columns in input order. Returns true if there are duplicates.
 ///
 /// # Safety
-/// Both pointers have room for the row.
+/// Both pointers have capacity for the row.
 unsafe fn write_long<I: Index, W: Pod>(row: &mut [(I, W)], crd: *mut I, words: *mut W) -> bool {
     row.sort_by_key(|(column, _)| *column);
     for (k, (column, word)) in row.iter().enumerate() {

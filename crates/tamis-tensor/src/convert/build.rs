@@ -1,32 +1,32 @@
-//! The last step of a conversion: levels and values from sorted entries.
+//! Assembly, the last step of a conversion: levels and values from sorted entries.
 
 use super::blocked::Blocked;
 use super::entries::{is_compressed_matrix, is_coordinate_list};
 use super::matrix::compress;
 use super::reorder::reorder;
-use super::structured::Structure;
+use super::structured::FiberIds;
 use super::words::scatter;
-use super::{Entries, First, dense, words};
+use super::{EntryColumns, First, dense, words};
 use crate::levels::{Level, dense_level, tree, trusted_compressed, trusted_singleton};
 use crate::{IndexArray, Tensor, ValueArray};
 use std::sync::Arc;
 use tamis_ir::format::{DimExpr, Format, Leaf, Width};
 use tamis_ir::{Code, Diagnostic, Value, diag::Result};
 
-/// How entries are sorted that [`build`] takes: as the levels of the format store them, unless blocks are found quicker
-/// among entries that are sorted by whole dimensions.
+/// The order of entries that [`build`] takes: the storage order of the format, unless blocks are
+/// assembled faster from entries in row-major order.
 pub(crate) fn axes(format: &Format) -> Vec<DimExpr> {
     Blocked::of(format).map_or_else(|| format.map().to_vec(), |blocked| blocked.axes())
 }
 
 /// A tensor of entries that are sorted by [`axes`].
 ///
-/// `fill` is of the result's type; where the leaf is a pattern, values that are zero are left out.
-pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entries) -> Result<Tensor> {
+/// `fill` is of the result's type; if the leaf is a pattern, zero values are dropped.
+pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: EntryColumns) -> Result<Tensor> {
     let entries = match (format.leaf(), &entries.values) {
         (Leaf::Pattern, Some(values)) => {
             let zero = Value::zero(values.dtype());
-            Entries { values: None, ..entries.without(zero)? }
+            EntryColumns { values: None, ..entries.without(zero)? }
         }
         _ => entries,
     };
@@ -59,8 +59,8 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
         return Tensor::new(format.clone(), shape, fill, levels, Some(values));
     }
     if tree::shares(specs) {
-        let entries = Entries { values, ..entries };
-        let structure = Structure::of_entries(&entries, fill, specs)?;
+        let entries = EntryColumns { values, ..entries };
+        let structure = FiberIds::of_entries(&entries, fill, specs)?;
         return build_structure(format, shape, fill, &structure, entries.values.as_ref());
     }
     let assembly = tree::assemble(specs, &extents, &entries.columns()?, entries.len)?;
@@ -70,12 +70,12 @@ pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: Entrie
     check_pattern(tensor, Some(entries.len))
 }
 
-/// A tensor of what was found to be equal.
+/// A tensor of deduplicated fibers.
 pub(super) fn build_structure(
     format: &Format,
     shape: &[u64],
     fill: Value,
-    structure: &Structure,
+    structure: &FiberIds,
     values: Option<&ValueArray>,
 ) -> Result<Tensor> {
     let (levels, values) = structure.build(format, &format.level_extents(shape)?, values, fill)?;
@@ -83,7 +83,7 @@ pub(super) fn build_structure(
     if tensor.values().is_some() { Ok(tensor) } else { check_pattern(tensor, structure.count()) }
 }
 
-/// A pattern stores so many coordinates as true, and no others.
+/// Checks that a pattern stores this number of true values, and no others.
 pub(super) fn check_pattern(tensor: Tensor, entries: Option<usize>) -> Result<Tensor> {
     if tensor.values().is_some() || Some(tensor.nnz()) == entries {
         return Ok(tensor);
@@ -107,8 +107,8 @@ fn pos_width(array: &IndexArray, written: Option<Width>, children: usize) -> Res
     array.to_width(written.unwrap_or(Width::automatic(children as u64)))
 }
 
-/// The levels of CSR and CSC: the list of coordinates is taken over as it is.
-fn compressed_matrix(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
+/// The levels of CSR and CSC: the coordinate list is shared.
+fn compressed_matrix(format: &Format, extents: &[u64], entries: &EntryColumns) -> Result<Vec<Arc<dyn Level>>> {
     let (spec, Some(first), [crd]) = (format.levels()[1], &entries.first, &entries.rest[..]) else {
         return Err(crate::convert::wrong_rank(format, entries.axes.len()));
     };
@@ -121,8 +121,8 @@ fn compressed_matrix(format: &Format, extents: &[u64], entries: &Entries) -> Res
     Ok(vec![outer, inner])
 }
 
-/// The levels of COO of any rank: all columns are taken over as they are.
-fn coordinate_list(format: &Format, extents: &[u64], entries: &Entries) -> Result<Vec<Arc<dyn Level>>> {
+/// The levels of COO of any rank: all columns are shared.
+fn coordinate_list(format: &Format, extents: &[u64], entries: &EntryColumns) -> Result<Vec<Arc<dyn Level>>> {
     let specs = format.levels();
     let first = match &entries.first {
         Some(First::Pos(pos)) => {

@@ -1,55 +1,55 @@
-//! Dense tensors: entries out of them and into them, and from one order of dimensions to another.
+//! Conversion of dense tensors: to entries, from entries, and between orders of dimensions.
 
-use super::numbers::{Mask, differing};
+use super::numbers::{BitMask, differing};
 use super::words::{map_words, stored_form};
-use super::{Entries, First};
+use super::{EntryColumns, First};
 use crate::memory::{filled, product, reserve};
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use bytemuck::Pod;
 use tamis_ir::format::DimExpr;
 use tamis_ir::{Value, diag::Result};
 
-/// What is another number than `padding`, in storage order; everything if there is none.
+/// The values that differ from `padding`, in storage order; all values without it.
 pub(super) fn entries(
     values: &ValueArray,
     extents: &[u64],
     axes: Vec<DimExpr>,
     padding: Option<Value>,
-) -> Result<Entries> {
+) -> Result<EntryColumns> {
     let mask = match padding {
         Some(padding) => differing(values, padding)?,
-        None => Mask::full(values.len())?,
+        None => BitMask::full(values.len())?,
     };
     let len = mask.count();
     let extents: Vec<usize> = extents.iter().map(|n| *n as usize).collect();
     let all = len == values.len();
     let values = Some(if all { values.clone() } else { map_words!(values, words => select(words, &mask, len)?) });
     let Some((inner, outer)) = extents.split_last() else {
-        return Ok(Entries { axes, first: None, rest: Vec::new(), values, len });
+        return Ok(EntryColumns { axes, first: None, rest: Vec::new(), values, len });
     };
     if len == 0 {
         // Some dimension may be 0, and another one huge.
         let columns = axes.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
-        return Ok(Entries::from_columns(axes, columns, values, 0));
+        return Ok(EntryColumns::from_columns(axes, columns, values, 0));
     }
     let widest = extents.iter().copied().max().unwrap_or(0);
     Ok(if widest as u64 <= u32::MAX as u64 && len as u64 <= u32::MAX as u64 {
         let (first, rest) = columns::<u32>(&mask, len, outer, *inner)?;
-        Entries { axes, first: Some(first), rest, values, len }
+        EntryColumns { axes, first: Some(first), rest, values, len }
     } else {
         let (first, rest) = columns::<u64>(&mask, len, outer, *inner)?;
-        Entries { axes, first: Some(first), rest, values, len }
+        EntryColumns { axes, first: Some(first), rest, values, len }
     })
 }
 
-fn select<W: Pod>(words: &[W], mask: &Mask, len: usize) -> Result<Vec<W>> {
+fn select<W: Pod>(words: &[W], mask: &BitMask, len: usize) -> Result<Vec<W>> {
     let mut out = reserve(len, "values")?;
     mask.for_each(0..words.len(), |at| out.push(words[at]));
     Ok(out)
 }
 
 /// The coordinates of the set bits: `outer` dimensions around rows of length `inner`.
-fn columns<I: Index>(mask: &Mask, len: usize, outer: &[usize], inner: usize) -> Result<(First, Vec<IndexArray>)>
+fn columns<I: Index>(mask: &BitMask, len: usize, outer: &[usize], inner: usize) -> Result<(First, Vec<IndexArray>)>
 where
     IndexArray: From<Vec<I>>,
 {
@@ -86,11 +86,11 @@ where
     Ok((First::Crd(first), columns.chain([crd.into()]).collect()))
 }
 
-/// A dense array of these extents with the entries at their places and the fill elsewhere.
-pub(super) fn fill_in(entries: &Entries, values: &ValueArray, extents: &[u64], fill: Value) -> Result<ValueArray> {
+/// A dense array of these extents with the entries scattered into it, and the fill elsewhere.
+pub(super) fn fill_in(entries: &EntryColumns, values: &ValueArray, extents: &[u64], fill: Value) -> Result<ValueArray> {
     let count = extents.iter().try_fold(1, |count, extent| product(count, *extent))?;
     if entries.len == count {
-        // Sorted, distinct and as many as there are places: already in place.
+        // Sorted, distinct and as many as there are cells: already in place.
         return Ok(values.clone());
     }
     if let (Some(First::Pos(pos)), [crd]) = (&entries.first, &entries.rest[..]) {
@@ -119,10 +119,10 @@ fn fill_rows<P: Index, C: Index, W: Pod>(pos: &[P], crd: &[C], words: &[W], inne
     out
 }
 
-/// Dense values stored in the order `from` of the dimensions, stored in the order `to`.
+/// Dense values in the order `from` of the dimensions, permuted to the order `to`.
 pub(super) fn permute(values: &ValueArray, shape: &[u64], from: &[usize], to: &[usize]) -> Result<ValueArray> {
     let extents: Vec<usize> = shape.iter().map(|n| *n as usize).collect();
-    // Dimensions of size 1 do not matter.
+    // Dimensions of size 1 are irrelevant.
     let moving = |order: &[usize]| order.iter().copied().filter(|d| extents[*d] != 1).collect::<Vec<_>>();
     let (from, to) = (moving(from), moving(to));
     if from == to || values.is_empty() {
@@ -133,7 +133,7 @@ pub(super) fn permute(values: &ValueArray, shape: &[u64], from: &[usize], to: &[
     Ok(map_words!(values, words => permute_words(words, &plan)?))
 }
 
-/// For each dimension, how far apart neighbours lie when dimensions are stored in this order.
+/// The stride of each dimension in this order.
 fn strides(extents: &[usize], order: &[usize]) -> Vec<usize> {
     let mut strides = vec![0; extents.len()];
     let mut stride = 1;
@@ -146,11 +146,11 @@ fn strides(extents: &[usize], order: &[usize]) -> Vec<usize> {
 
 const TILE: usize = 32;
 
-/// `plan` lists the dimensions of the result, outermost first: extent, and stride in the source.
+/// `plan` is the extent and the source stride of each dimension of the result, outermost first.
 fn permute_words<W: Pod>(words: &[W], plan: &[(usize, usize)]) -> Result<Vec<W>> {
     let mut out: Vec<W> = filled(words.len(), W::zeroed(), "a dense tensor")?;
     let Some(((inner, inner_stride), outer)) = plan.split_last() else { return Ok(words.to_vec()) };
-    // The dimension that is contiguous in the source; tiles of it and the inner one stay in cache.
+    // The contiguous dimension of the source; tiles of it and the inner one fit the cache.
     let along = outer.iter().position(|(_, stride)| *stride == 1);
     let mut target = vec![0; outer.len()];
     let mut stride = *inner;
@@ -182,7 +182,8 @@ fn permute_words<W: Pod>(words: &[W], plan: &[(usize, usize)]) -> Result<Vec<W>>
     Ok(out)
 }
 
-/// Calls `each` with the source and target offset of every point of these loops: extent, source and target stride.
+/// Calls `each` with the source and target offset of every point of a loop nest: extent, source and
+/// target stride.
 fn for_each_offset(loops: &[(usize, usize, usize)], each: &mut dyn FnMut(usize, usize)) {
     fn below(loops: &[(usize, usize, usize)], from: usize, to: usize, each: &mut dyn FnMut(usize, usize)) {
         let Some(((extent, source, target), inner)) = loops.split_first() else { return each(from, to) };

@@ -1,9 +1,10 @@
-//! Direct routes where two formats differ in how they list what is stored, and in nothing else.
+//! Direct conversion between formats that differ in one kind of level only.
 //!
-//! Where only the last level differs, fibers are rewritten one by one with the values next to them; nothing is numbered or
-//! sorted. Where lists become blocks, or blocks lists, even the positions of what lies below stay.
+//! If only the last level differs, fibers are rewritten one by one with their values; nothing is
+//! deduplicated or sorted. If coordinate lists become blocks, or blocks become coordinate lists,
+//! even the positions of the levels below stay.
 
-use super::numbers::{Mask, differing};
+use super::numbers::{BitMask, differing};
 use super::structured::Unstored;
 use super::words::{map_words, stored_form};
 use super::{build, words};
@@ -16,18 +17,19 @@ use std::sync::Arc;
 use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
 use tamis_ir::{Value, diag::Result};
 
-/// Lists become blocks, or blocks lists, at any level: what lies below keeps its positions, and is shared.
+/// Converts coordinate lists to blocks, or blocks to lists, at any level: the levels below keep
+/// their positions, and are shared.
 pub(super) fn relisted(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Tensor>> {
     use LevelKind::{Blocks, Hash, Sparse};
     let (from, to) = (tensor.format().levels(), format.levels());
     let plain = |spec: &LevelSpec| matches!(spec.kind, Sparse | Hash | Blocks) && !spec.nonunique && !spec.nonordered;
-    let alike = from.len() == to.len()
+    let comparable = from.len() == to.len()
         && tensor.format().map() == format.map()
         && from.iter().zip(to).all(|(a, b)| a == b || (plain(a) && plain(b)))
         && (format.leaf() == Leaf::Pattern) == tensor.values().is_none();
-    // Between lists there are other routes, which share more.
+    // Between coordinate lists there are other routes, which share more.
     let blocks = from.iter().chain(to).any(|spec| spec.kind == Blocks);
-    if !alike || !blocks {
+    if !comparable || !blocks {
         return Ok(None);
     }
     let mut levels: tree::Levels = Vec::with_capacity(to.len());
@@ -40,9 +42,9 @@ pub(super) fn relisted(tensor: &Tensor, format: &Format, fill: Value) -> Result<
         let mut lists = Lists::default();
         for parent in 0..shape.parents {
             let mut done = Ok(());
-            level.pieces(parent, &mut |piece| {
+            level.ranges(parent, &mut |range| {
                 if done.is_ok() {
-                    done = lists.stretch(piece.start, piece.stop, to[k].kind == Blocks);
+                    done = lists.push_contiguous(range.start, range.stop, to[k].kind == Blocks);
                 }
             });
             done?;
@@ -53,7 +55,7 @@ pub(super) fn relisted(tensor: &Tensor, format: &Format, fill: Value) -> Result<
     Tensor::new(format.clone(), tensor.shape(), fill, levels, tensor.values().cloned()).map(Some)
 }
 
-/// Only the last level differs; or none does, and neighbouring runs that are equal become one.
+/// Converts the last level only, or merges equal adjacent runs if no level differs.
 pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Tensor>> {
     use LevelKind::{Band, Blocks, Dense, Hash, Interval, Runs, Sparse, SparseRuns};
     let (from, to) = (tensor.format().levels(), format.levels());
@@ -75,7 +77,7 @@ pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Resul
         return Ok(None);
     };
     if tree::stored(tensor.levels()) == Some(0) {
-        // There may be more fibers than anything has room for.
+        // The number of fibers may exceed the memory.
         return Ok(None);
     }
     let shape = Shape { parents: tree::positions(levels), extent: *extent };
@@ -84,7 +86,7 @@ pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Resul
         false => None,
     };
     let in_last = |d| tree::in_level(d, to, to.len() - 1);
-    let source = Source { level, shape, reached };
+    let source = LastLevel { level, shape, reached };
     let (found, mut count) = (OnceCell::new(), 0);
     let values = match tensor.values() {
         Some(values) => {
@@ -119,52 +121,52 @@ pub(super) fn last_level(tensor: &Tensor, format: &Format, fill: Value) -> Resul
 }
 
 /// The fibers of a last level.
-struct Source<'a> {
+struct LastLevel<'a> {
     level: &'a Arc<dyn Level>,
     shape: Shape,
-    /// The positions above that are stored; all, if there is no list.
+    /// The stored parent positions; `None` if all are.
     reached: Option<Vec<usize>>,
 }
 
-/// Which values are stored in the result.
+/// The values that the result stores.
 struct Kept<W> {
-    /// Those whose bits are set.
-    mask: Option<Mask>,
-    /// Those that are not this one.
+    /// Values whose bits are set.
+    mask: Option<BitMask>,
+    /// Values that differ from this one.
     bits: Option<W>,
 }
 
 struct Rewritten<W> {
     level: Arc<dyn Level>,
     words: Vec<W>,
-    /// How many coordinates were kept.
+    /// The number of stored coordinates.
     count: usize,
 }
 
-/// Takes the fibers of a level, one after the other.
-trait Sink<W: Pod + PartialEq> {
-    /// Coordinates that hold the same.
+/// A consumer of the fibers of a level, in order.
+trait FiberSink<W: Pod + PartialEq> {
+    /// Coordinates with one value.
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()>;
 
-    /// Neighbouring coordinates with a value each.
+    /// Contiguous coordinates with a value each.
     fn block(&mut self, start: u64, words: &[W]) -> Result<()>;
 
-    /// The fiber is complete.
+    /// The end of the fiber.
     fn end(&mut self) -> Result<()>;
 
-    /// The level and its values.
+    /// Returns the level and its values.
     fn finish(self: Box<Self>, spec: &LevelSpec, shape: Shape) -> Result<(Arc<dyn Level>, Vec<W>)>;
 }
 
 fn rewrite<W: Pod + PartialEq>(
-    source: &Source,
+    source: &LastLevel,
     target: &LevelSpec,
     words: &[W],
     fill: W,
     kept: &Kept<W>,
 ) -> Result<Rewritten<W>> {
     let shape = source.shape;
-    let mut sink: Box<dyn Sink<W>> = match target.kind {
+    let mut sink: Box<dyn FiberSink<W>> = match target.kind {
         LevelKind::Runs => Box::new(RunSink::new(fill, Some(shape.extent), false)),
         LevelKind::SparseRuns => Box::new(RunSink::new(fill, None, false)),
         LevelKind::Interval => Box::new(RunSink::new(fill, None, true)),
@@ -187,40 +189,40 @@ fn rewrite<W: Pod + PartialEq>(
         let stored = reached.as_mut().is_none_or(|list| list.next_if_eq(&parent).is_some());
         let mut done = Ok(());
         if stored {
-            source.level.pieces(parent, &mut |piece| {
+            source.level.ranges(parent, &mut |range| {
                 if done.is_err() {
                     return;
                 }
-                let length = (piece.stop - piece.start) as usize;
-                if piece.shared {
-                    if everything || is_kept(piece.child) {
+                let length = (range.stop - range.start) as usize;
+                if range.shared {
+                    if everything || is_kept(range.child) {
                         count = count.saturating_add(length);
-                        done = sink.run(piece.start, piece.stop, words[piece.child]);
+                        done = sink.run(range.start, range.stop, words[range.child]);
                     }
                     return;
                 }
-                let children = &words[piece.children()];
+                let children = &words[range.children()];
                 if everything {
                     count = count.saturating_add(length);
-                    done = sink.block(piece.start, children);
+                    done = sink.block(range.start, children);
                     return;
                 }
                 let mut at = 0;
                 while runs && at < length && done.is_ok() {
-                    // Equal values are kept together, or not at all.
+                    // Runs of equal values are stored, or dropped, as a whole.
                     let from = at;
                     at += children[from..].iter().take_while(|word| **word == children[from]).count();
-                    if is_kept(piece.child + from) {
+                    if is_kept(range.child + from) {
                         count = count.saturating_add(at - from);
-                        done = sink.run(piece.start + from as u64, piece.start + at as u64, children[from]);
+                        done = sink.run(range.start + from as u64, range.start + at as u64, children[from]);
                     }
                 }
                 while at < length && done.is_ok() {
-                    let from = at + (at..length).take_while(|k| !is_kept(piece.child + k)).count();
-                    at = from + (from..length).take_while(|k| is_kept(piece.child + k)).count();
+                    let from = at + (at..length).take_while(|k| !is_kept(range.child + k)).count();
+                    at = from + (from..length).take_while(|k| is_kept(range.child + k)).count();
                     if at > from {
                         count = count.saturating_add(at - from);
-                        done = sink.block(piece.start + from as u64, &children[from..at]);
+                        done = sink.block(range.start + from as u64, &children[from..at]);
                     }
                 }
             });
@@ -232,8 +234,8 @@ fn rewrite<W: Pod + PartialEq>(
     Ok(Rewritten { level, words, count })
 }
 
-/// Room for so many more values, or a diagnostic.
-fn room<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
+/// Reserves capacity for more values, or returns a diagnostic.
+fn reserve_more<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     if values.capacity() - values.len() >= more {
         return Ok(());
     }
@@ -244,18 +246,18 @@ fn room<T>(values: &mut Vec<T>, more: usize, what: &str) -> Result<()> {
     values.try_reserve(more).map_err(|_| refused())
 }
 
-/// Runs, in which what touches and is equal is one.
+/// Assembles runs; equal adjacent runs are merged.
 struct RunSink<W> {
-    /// Where the runs of each fiber end.
+    /// The end of the runs of each fiber.
     pos: Vec<u64>,
     starts: Vec<u64>,
     stops: Vec<u64>,
     words: Vec<W>,
-    /// What is stored where nobody asked for anything.
+    /// The value of coordinates that are not stored.
     fill: W,
-    /// Gaps are runs of the fill, up to this extent.
+    /// Gaps become runs of the fill, up to this extent.
     gapless: Option<u64>,
-    /// A fiber has one run at most.
+    /// A fiber has at most one run.
     single: bool,
     /// The first run of the fiber.
     first: usize,
@@ -293,7 +295,7 @@ impl<W: Pod + PartialEq> RunSink<W> {
     }
 }
 
-impl<W: Pod + PartialEq> Sink<W> for RunSink<W> {
+impl<W: Pod + PartialEq> FiberSink<W> for RunSink<W> {
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()> {
         self.gap(start)?;
         self.push(start, stop, word)
@@ -325,13 +327,13 @@ impl<W: Pod + PartialEq> Sink<W> for RunSink<W> {
             let level = levels::trusted_runs(&self.pos, &self.starts, &self.stops, spec, shape)?;
             return Ok((level, self.words));
         }
-        // One run for each fiber: those that have none are empty.
+        // One run for each fiber, which is empty for fibers without one.
         let (mut starts, mut stops): (Vec<u64>, Vec<u64>) = (Vec::new(), Vec::new());
         let mut words: Vec<W> = Vec::new();
         for (array, what) in [(&mut starts, "`start`"), (&mut stops, "`end`")] {
-            room(array, shape.parents, what)?;
+            reserve_more(array, shape.parents, what)?;
         }
-        room(&mut words, shape.parents, "values")?;
+        reserve_more(&mut words, shape.parents, "values")?;
         for w in self.pos.windows(2) {
             let at = (w[0] < w[1]).then_some(w[0] as usize);
             starts.push(at.map_or(0, |at| self.starts[at]));
@@ -344,14 +346,14 @@ impl<W: Pod + PartialEq> Sink<W> for RunSink<W> {
     }
 }
 
-/// Coordinates as a list, or as blocks.
+/// Assembles coordinate lists or blocks.
 #[derive(Default)]
 struct Lists {
-    /// Where the items of each fiber end.
+    /// The end of the items of each fiber.
     pos: Vec<u64>,
     /// Every coordinate, or the last one of each block.
     crd: Vec<u64>,
-    /// Where the children of each block end.
+    /// The end of the children of each block.
     ofs: Vec<u64>,
     children: u64,
     /// The first item of the fiber.
@@ -360,10 +362,10 @@ struct Lists {
 
 impl Lists {
     #[inline(always)]
-    fn stretch(&mut self, start: u64, stop: u64, blocks: bool) -> Result<()> {
+    fn push_contiguous(&mut self, start: u64, stop: u64, blocks: bool) -> Result<()> {
         self.children += stop - start;
         if !blocks {
-            room(&mut self.crd, (stop - start) as usize, "coordinates")?;
+            reserve_more(&mut self.crd, (stop - start) as usize, "coordinates")?;
             self.crd.extend(start..stop);
             return Ok(());
         }
@@ -397,17 +399,17 @@ struct ListSink<W> {
     blocks: bool,
 }
 
-impl<W: Pod + PartialEq> Sink<W> for ListSink<W> {
+impl<W: Pod + PartialEq> FiberSink<W> for ListSink<W> {
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()> {
-        self.lists.stretch(start, stop, self.blocks)?;
-        room(&mut self.words, (stop - start) as usize, "values")?;
+        self.lists.push_contiguous(start, stop, self.blocks)?;
+        reserve_more(&mut self.words, (stop - start) as usize, "values")?;
         self.words.extend(std::iter::repeat_n(word, (stop - start) as usize));
         Ok(())
     }
 
     fn block(&mut self, start: u64, words: &[W]) -> Result<()> {
-        self.lists.stretch(start, start + words.len() as u64, self.blocks)?;
-        room(&mut self.words, words.len(), "values")?;
+        self.lists.push_contiguous(start, start + words.len() as u64, self.blocks)?;
+        reserve_more(&mut self.words, words.len(), "values")?;
         self.words.extend_from_slice(words);
         Ok(())
     }
@@ -422,27 +424,27 @@ impl<W: Pod + PartialEq> Sink<W> for ListSink<W> {
     }
 }
 
-/// One block for each fiber, in which what is not given is the fill.
+/// Assembles one block for each fiber, with the fill in its gaps.
 struct BandSink<W> {
     last: Vec<u64>,
     ofs: Vec<u64>,
     words: Vec<W>,
     fill: W,
-    /// Where the block of the fiber started, and where it will go on.
+    /// The start of the fiber's block, and the next coordinate.
     first: Option<(u64, u64)>,
 }
 
 impl<W: Pod + PartialEq> BandSink<W> {
     fn reach(&mut self, start: u64, stop: u64) -> Result<()> {
         let next = self.first.map_or(start, |(_, next)| next);
-        room(&mut self.words, (stop - next) as usize, "the values of a band")?;
+        reserve_more(&mut self.words, (stop - next) as usize, "the values of a band")?;
         self.words.extend(std::iter::repeat_n(self.fill, (start - next) as usize));
         self.first = Some((self.first.map_or(start, |(first, _)| first), stop));
         Ok(())
     }
 }
 
-impl<W: Pod + PartialEq> Sink<W> for BandSink<W> {
+impl<W: Pod + PartialEq> FiberSink<W> for BandSink<W> {
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()> {
         self.reach(start, stop)?;
         self.words.extend(std::iter::repeat_n(word, (stop - start) as usize));
@@ -466,14 +468,14 @@ impl<W: Pod + PartialEq> Sink<W> for BandSink<W> {
     }
 }
 
-/// Every coordinate.
+/// Assembles every coordinate.
 struct DenseSink<W> {
     words: Vec<W>,
     base: usize,
     extent: usize,
 }
 
-impl<W: Pod + PartialEq> Sink<W> for DenseSink<W> {
+impl<W: Pod + PartialEq> FiberSink<W> for DenseSink<W> {
     fn run(&mut self, start: u64, stop: u64, word: W) -> Result<()> {
         self.words[self.base + start as usize..self.base + stop as usize].fill(word);
         Ok(())
@@ -495,15 +497,15 @@ impl<W: Pod + PartialEq> Sink<W> for DenseSink<W> {
     }
 }
 
-/// Whether some runs of the last level touch and hold the same: what a kernel writes may, what is converted does not.
+/// True if the last level has equal adjacent runs: kernels may write them, conversions do not.
 pub(super) fn has_equal_neighbours(level: &Arc<dyn Level>, parents: usize, values: Option<&ValueArray>) -> bool {
     let mut found = false;
     let mut look = |same: &dyn Fn(usize, usize) -> bool| {
         for parent in 0..parents {
             let mut before: Option<(u64, usize)> = None;
-            level.pieces(parent, &mut |piece| {
-                found |= before.is_some_and(|(stop, child)| stop == piece.start && same(child, piece.child));
-                before = Some((piece.stop, piece.child));
+            level.ranges(parent, &mut |range| {
+                found |= before.is_some_and(|(stop, child)| stop == range.start && same(child, range.child));
+                before = Some((range.stop, range.child));
             });
             if found {
                 return;

@@ -1,4 +1,4 @@
-//! Matrices as two columns: compressing, expanding and transposing by counting.
+//! Matrices as two columns: compression, expansion and transposition by counting sort.
 
 use super::First;
 use super::words::map_words;
@@ -12,13 +12,14 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::Width;
 
 /// Entries by outer coordinate: those of c are `crd[pos[c]..pos[c+1]]`.
-pub(crate) struct Compressed {
+pub(crate) struct CompressedMatrix {
     pub pos: IndexArray,
     pub crd: IndexArray,
     pub values: Option<ValueArray>,
 }
 
-/// The outer coordinate of every entry, in the given width (which must hold them) or the narrowest automatic one.
+/// The outer coordinate of every entry, in the given width (which must hold them) or the narrowest
+/// automatic one.
 pub(crate) fn expand(pos: &IndexArray, width: Option<Width>) -> Result<IndexArray> {
     let width = width.unwrap_or(Width::automatic(pos.len() as u64));
     Ok(with_indices!(pos, pos => match width {
@@ -72,7 +73,7 @@ pub(crate) fn compress(crd: &IndexArray, extent: usize, width: Option<Width>) ->
     }))
 }
 
-/// Runs `$body` with `$i` as the one index type that holds all of these numbers.
+/// Runs `$body` with `$i` as the index type that fits all of these numbers.
 macro_rules! with_common_index {
     ($largest:expr, $i:ident => $body:expr) => {
         if $largest <= u32::MAX as u64 {
@@ -86,25 +87,26 @@ macro_rules! with_common_index {
 }
 pub(super) use with_common_index;
 
-/// The numbers as one type, without copying where they have it.
+/// The numbers as one type, zero-copy if they have it.
 pub(super) fn as_type<I: Index>(array: &IndexArray) -> Result<IndexArray> {
     array.to_width(I::WIDTH)
 }
 
 pub(super) fn slice<I: Index>(array: &IndexArray) -> &[I] {
-    // The caller has brought the array to this width, so the bytes are whole numbers of it.
+    // The caller has converted the array to this width, so the bytes are whole elements.
     with_indices!(array, x => bytemuck::try_cast_slice(&x[..]).unwrap_or(&[]))
 }
 
-/// Entries sorted by (outer, `minor`) coordinate, sorted by (`minor`, outer) instead; `outers` and `minors` are the
-/// sizes of the dimensions. Linear: one pass to count, one to move.
+/// Transposes entries: sorted by (outer, `minor`) coordinate, to sorted by (`minor`, outer).
+/// `outers` and `minors` are the sizes of the dimensions. Linear time: one pass to count, one to
+/// scatter.
 pub(crate) fn transpose(
     outer: &First,
     minor: &IndexArray,
     outers: u64,
     minors: usize,
     values: Option<&ValueArray>,
-) -> Result<Compressed> {
+) -> Result<CompressedMatrix> {
     let largest = outers.max(minors as u64).max(minor.len() as u64);
     with_common_index!(largest, I => {
         let minor = as_type::<I>(minor)?;
@@ -112,19 +114,19 @@ pub(crate) fn transpose(
         match outer {
             First::Pos(pos) => {
                 let pos = as_type::<I>(pos)?;
-                transpose_typed(Rows(slice::<I>(&pos)), minor, minors, values)
+                transpose_typed(OuterRows(slice::<I>(&pos)), minor, minors, values)
             }
             First::Crd(crd) => {
                 let crd = as_type::<I>(crd)?;
-                transpose_typed(List(slice::<I>(&crd)), minor, minors, values)
+                transpose_typed(OuterList(slice::<I>(&crd)), minor, minors, values)
             }
         }
     })
 }
 
-/// How the outer coordinate of each entry is given.
+/// The outer coordinates of entries.
 trait Outer<I: Clone>: Sync {
-    /// Ranges of outer indices with about equally many entries, and the entries of each.
+    /// Ranges of outer indices of about equal nnz, and their entries.
     fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)>;
 
     /// Calls `each` with every entry of a range of outer indices, and its outer coordinate.
@@ -134,13 +136,13 @@ trait Outer<I: Clone>: Sync {
     fn list(&self) -> Result<Cow<'_, [I]>>;
 }
 
-/// Outer coordinate c has the entries from `pos[c]` to `pos[c+1]`.
-struct Rows<'a, I>(&'a [I]);
+/// Compressed: outer coordinate c has the entries from `pos[c]` to `pos[c+1]`.
+struct OuterRows<'a, I>(&'a [I]);
 
-/// Every entry's outer coordinate.
-struct List<'a, I>(&'a [I]);
+/// Expanded: every entry's outer coordinate.
+struct OuterList<'a, I>(&'a [I]);
 
-impl<I: Index> Outer<I> for Rows<'_, I> {
+impl<I: Index> Outer<I> for OuterRows<'_, I> {
     fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)> {
         let rows = self.0.len().saturating_sub(1);
         let total = self.0.last().map_or(0, |last| last.to_usize());
@@ -167,7 +169,7 @@ impl<I: Index> Outer<I> for Rows<'_, I> {
     }
 }
 
-impl<I: Index> Outer<I> for List<'_, I> {
+impl<I: Index> Outer<I> for OuterList<'_, I> {
     fn split(&self, parts: usize) -> Vec<(Range<usize>, Range<usize>)> {
         let bound = |part: usize| if part == parts { self.0.len() } else { self.0.len() / parts * part };
         (0..parts).map(|part| (bound(part)..bound(part + 1), bound(part)..bound(part + 1))).collect()
@@ -190,7 +192,7 @@ fn transpose_typed<I: Index, O: Outer<I>>(
     minor: &[I],
     minors: usize,
     values: Option<&ValueArray>,
-) -> Result<Compressed>
+) -> Result<CompressedMatrix>
 where
     IndexArray: From<Vec<I>>,
 {
@@ -202,23 +204,24 @@ where
             words
         })),
         None => {
-            // Patterns move coordinates only; their "values" have no size.
+            // Patterns scatter coordinates only; their "values" have no size.
             let (pos, crd, _) = scatter(&outer, minor, minors, &vec![(); minor.len()])?;
             arrays = (pos, crd);
             None
         }
     };
     let (pos, crd) = arrays;
-    Ok(Compressed { pos: pos.into(), crd: crd.into(), values })
+    Ok(CompressedMatrix { pos: pos.into(), crd: crd.into(), values })
 }
 
-/// Where so many rows or columns are written to at a time, the ends of all of them are in some cache.
+/// The number of scatter targets up to which the ends of all of them fit some cache.
 const NEAR: usize = 1 << 18;
 
 /// Below this many entries, starting threads costs more than it gains.
 pub(super) const PARALLEL: usize = 1 << 18;
 
-/// Moves entries to where the counts of their minor coordinates say; gives positions, outer coordinates and words.
+/// Scatters entries by the prefix sums of the counts of their minor coordinates; returns positions,
+/// outer coordinates and words.
 fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     outer: &O,
     minor: &[I],
@@ -228,28 +231,28 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     let total = minor.len();
     let scattered = is_scattered(minor);
     if minors > NEAR && scattered {
-        // Straight to its place, each entry would miss the cache; sorting part by part does not.
+        // A direct scatter would miss the cache for each entry; bucket sort does not.
         let (pos, crd, words, _) = super::bucket::sort(minor, &outer.list()?, minors, words)?;
         return Ok((pos, crd, words));
     }
     let mut crd: Vec<I> = reserve(total, "coordinates")?;
     let mut moved: Vec<W> = reserve(total, "values")?;
-    let target = Target { crd: crd.as_mut_ptr(), words: moved.as_mut_ptr() };
+    let target = ScatterTarget { crd: crd.as_mut_ptr(), words: moved.as_mut_ptr() };
     let threads = crate::threads();
     let pos = if threads > 1 && total >= PARALLEL && minors.saturating_mul(threads) / 4 <= total {
         scatter_parallel(outer, minor, minors, words, &target, threads, scattered)?
     } else {
         let mut pos = count(minor, minors)?;
         let all = outer.split(1).pop().map_or(0..0, |(all, _)| all);
-        // SAFETY: `count` has counted all of `minor`, one place further on, so from index 1 on `pos` holds the start of
-        // each coordinate; the target has room for `total` entries.
+        // SAFETY: `count` has counted all of `minor`, shifted by one, so from index 1 on `pos`
+        // holds the start of each coordinate; the target has capacity for `total` entries.
         unsafe { scatter_range(outer, all, minor, words, &mut pos[1..], &target, scattered) };
-        // What was the next free place of coordinate c has become its end, the start of c + 1.
+        // The write position of coordinate c has advanced to its end, which is the start of c + 1.
         pos.truncate(pos.len() - 1);
         pos
     };
-    // SAFETY: the places of entries, by counts of the same coordinates, are distinct and below `total`, so every
-    // place was written.
+    // SAFETY: the positions of entries, by counts of the same coordinates, are distinct and below
+    // `total`, so every position was written.
     unsafe {
         crd.set_len(total);
         moved.set_len(total);
@@ -257,7 +260,7 @@ fn scatter<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     Ok((pos, crd, moved))
 }
 
-/// Whether neighbours in this list jump about, in a list too long for the cache. Looks at samples.
+/// True if adjacent entries of a long list have scattered coordinates. Takes samples.
 fn is_scattered<I: Index>(crd: &[I]) -> bool {
     const SAMPLES: usize = 32;
     const WINDOW: usize = 512;
@@ -267,7 +270,7 @@ fn is_scattered<I: Index>(crd: &[I]) -> bool {
     let mut distinct = 0;
     for sample in 0..SAMPLES {
         let start = crd.len() / SAMPLES * sample;
-        // Coordinates that share a few lines of the cache count as one.
+        // Coordinates that share a few cache lines count as one.
         let mut places: Vec<u64> = crd[start..start + WINDOW].iter().map(|c| c.to_u64() / 16).collect();
         places.sort_unstable();
         places.dedup();
@@ -276,21 +279,22 @@ fn is_scattered<I: Index>(crd: &[I]) -> bool {
     distinct > SAMPLES * WINDOW / 3
 }
 
-/// Where entries are moved to. Threads write to places that are distinct.
-struct Target<I, W> {
+/// The target of a scatter. Threads write at disjoint positions.
+struct ScatterTarget<I, W> {
     crd: *mut I,
     words: *mut W,
 }
 
-// SAFETY: whoever writes through the pointers promises that no other thread writes there.
-unsafe impl<I: Send, W: Send> Sync for Target<I, W> {}
+// SAFETY: writers through the pointers guarantee that no other thread writes there.
+unsafe impl<I: Send, W: Send> Sync for ScatterTarget<I, W> {}
 
-/// Moves the entries of a range of outer indices; `next[c]` is the next free place of minor coordinate c. Where those of neighbours lie
-/// apart, they are fetched ahead.
+/// Scatters the entries of a range of outer indices; `next[c]` is the next write position of minor
+/// coordinate c. Scattered writes are prefetched.
 ///
 /// # Safety
-/// `next` is longer than every coordinate in `minor`; `outer` visits entries below the length of `minor` and `words`; the
-/// places that `next` leads to lie within the target, and nobody else writes there.
+/// `next` is longer than every coordinate in `minor`; `outer` visits entries below the length of
+/// `minor` and `words`; the positions that `next` yields lie within the target, and no other thread
+/// writes there.
 #[inline(always)]
 unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     outer: &O,
@@ -298,10 +302,10 @@ unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     minor: &[I],
     words: &[W],
     next: &mut [I],
-    target: &Target<I, W>,
+    target: &ScatterTarget<I, W>,
     scattered: bool,
 ) {
-    // SAFETY: promised by the caller.
+    // SAFETY: guaranteed by the caller.
     let to_its_place = |next: &mut [I], e: usize, row: I| unsafe {
         let next = next.get_unchecked_mut(minor.get_unchecked(e).to_usize());
         let at = next.to_usize();
@@ -314,7 +318,7 @@ unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     }
     let last = minor.len().saturating_sub(1);
     outer.for_each(range, |e, row| {
-        // SAFETY: promised by the caller; prefetching any address is harmless.
+        // SAFETY: guaranteed by the caller; prefetching any address is harmless.
         let ahead = unsafe { next.get_unchecked(minor.get_unchecked((e + AHEAD).min(last)).to_usize()) }.to_usize();
         prefetch(target.crd.wrapping_add(ahead));
         prefetch(target.words.wrapping_add(ahead));
@@ -322,13 +326,13 @@ unsafe fn scatter_range<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     });
 }
 
-/// How many entries ahead the places that will be written are fetched into the cache.
+/// The prefetch distance, in entries.
 const AHEAD: usize = 64;
 
 #[inline(always)]
 fn prefetch<T>(place: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint that never faults, whatever the address.
+    // SAFETY: a hint that never faults, for any address.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(place as *const i8);
     }
@@ -336,13 +340,14 @@ fn prefetch<T>(place: *const T) {
     let _ = place;
 }
 
-/// Each thread counts and moves its own part of the entries; parts are in order, so the result is the same.
+/// Parallel scatter: each thread counts and moves its own chunk of the entries; chunks are in
+/// order, so the result is the same.
 fn scatter_parallel<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
     outer: &O,
     minor: &[I],
     minors: usize,
     words: &[W],
-    target: &Target<I, W>,
+    target: &ScatterTarget<I, W>,
     threads: usize,
     scattered: bool,
 ) -> Result<Vec<I>> {
@@ -365,8 +370,8 @@ fn scatter_parallel<I: Index, O: Outer<I>, W: Pod + Send + Sync>(
         pos.push(I::from_u64(sum));
     }
     parts.par_iter().zip(&mut counts).for_each(|((range, _), next)| {
-        // SAFETY: the counts were made of the same entries, coordinate by coordinate and within one part by part, so
-        // the places of all parts are distinct and below the number of entries.
+        // SAFETY: the counts are of the same entries, by coordinate and then by chunk, so the
+        // positions of all chunks are distinct and below the number of entries.
         unsafe { scatter_range(outer, range.clone(), minor, words, next, target, scattered) }
     });
     counts.into_iter().for_each(recycle);
@@ -380,7 +385,7 @@ fn add_counts<I: Index>(crd: &[I], counts: &mut [I]) {
     }
 }
 
-/// Where the entries of each coordinate start, one place further on: in index c + 1.
+/// The start of the entries of each coordinate, shifted by one: in index c + 1.
 pub(super) fn count<I: Index>(crd: &[I], extent: usize) -> Result<Vec<I>> {
     let length = extent.checked_add(2).ok_or_else(|| too_large(u64::MAX, size_of::<I>(), "`pos`"))?;
     let mut counts: Vec<I> = zeroed(length, "`pos`")?;

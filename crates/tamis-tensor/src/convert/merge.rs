@@ -1,7 +1,7 @@
-//! Patterns of runs as kernels write them: neighbours that are equal become one, fiber by fiber, without numbering anything.
+//! Merging of equal adjacent runs in patterns that kernels wrote, fiber by fiber, in place.
 //!
-//! The last level is merged first; then sub-fibers are equal where their arrays are. Arrays are the kernel's own, in which what is kept
-//! moves up.
+//! The last level is merged first; then sub-fibers are equal if their arrays are. The arrays are
+//! the kernel's own; entries are moved within them.
 
 use crate::levels::{self, LevelArrays, Shape, tree};
 use crate::{IndexArray, Tensor};
@@ -11,13 +11,13 @@ use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec, Width};
 
 /// The runs of a level, fiber by fiber.
 #[derive(Clone)]
-struct Runs {
+struct PatternRuns {
     pos: Vec<u32>,
     start: Vec<u32>,
     end: Vec<u32>,
 }
 
-impl Runs {
+impl PatternRuns {
     fn fiber(&self, parent: usize) -> Range<usize> {
         self.pos[parent] as usize..self.pos[parent + 1] as usize
     }
@@ -27,7 +27,7 @@ impl Runs {
     }
 
     /// The arrays of a level, which have 32 bits.
-    fn of(mut arrays: LevelArrays) -> Runs {
+    fn of(mut arrays: LevelArrays) -> PatternRuns {
         let mut array = |name: &str| {
             let at = arrays.arrays.iter().position(|(other, _)| *other == name);
             match at.map(|at| arrays.arrays.swap_remove(at).1) {
@@ -35,21 +35,21 @@ impl Runs {
                 _ => Vec::new(),
             }
         };
-        Runs { pos: array("pos"), start: array("start"), end: array("end") }
+        PatternRuns { pos: array("pos"), start: array("start"), end: array("end") }
     }
 }
 
-/// The tensor in `format`, if both are patterns whose inner levels are runs, stored in 32 bits; the tensor itself if another route is
-/// needed.
+/// Converts a tensor to `format` if both are patterns of inner levels of runs, in 32 bits;
+/// otherwise returns the tensor itself, for another route.
 pub(super) fn pattern_of_runs(tensor: Tensor, format: &Format) -> Result<std::result::Result<Tensor, Tensor>> {
     let Some(above) = runs_from(&tensor, format) else { return Ok(Err(tensor)) };
     let (to, shape, fill) = (format.levels(), tensor.shape().to_vec(), tensor.fill());
     let extents = tensor.extents()[above..].to_vec();
     let mut levels: tree::Levels = tensor.levels()[..above].to_vec();
     let arrays: Vec<LevelArrays> = tensor.levels()[above..].iter().map(|level| level.arrays()).collect();
-    // Arrays that nobody else has are not copied.
+    // Arrays without another owner are not copied.
     drop(tensor);
-    let mut runs: Vec<Runs> = arrays.into_iter().map(Runs::of).collect();
+    let mut runs: Vec<PatternRuns> = arrays.into_iter().map(PatternRuns::of).collect();
     for level in (0..runs.len()).rev() {
         let gapless = (to[above + level].kind == LevelKind::Runs).then_some(extents[level]);
         if level + 1 == runs.len() {
@@ -71,7 +71,7 @@ pub(super) fn pattern_of_runs(tensor: Tensor, format: &Format) -> Result<std::re
     Tensor::new(format.clone(), &shape, fill, levels, None).map(Ok)
 }
 
-/// The first of the levels that are runs, if this is the route for them.
+/// The first level of runs, if this route applies.
 fn runs_from(tensor: &Tensor, format: &Format) -> Option<usize> {
     let (from, to) = (tensor.format().levels(), format.levels());
     let above = from.iter().take_while(|spec| spec.kind != LevelKind::SparseRuns).count();
@@ -94,16 +94,17 @@ fn runs_from(tensor: &Tensor, format: &Format) -> Option<usize> {
     let narrow = tensor.levels()[above..].iter().zip(&tensor.extents()[above..]).all(|(level, extent)| {
         let arrays = level.arrays();
         let all = ["pos", "start", "end"].iter().all(|name| matches!(arrays.get(name), Some(IndexArray::U32(_))));
-        // Gaps become runs, one before each and one behind.
+        // Gaps become runs, one before each and one after the last.
         let (runs, fibers) = (arrays.get("start").map_or(0, |a| a.len()), arrays.get("pos").map_or(0, |a| a.len()));
         all && u32::try_from(*extent).is_ok() && u32::try_from(2 * runs + fibers).is_ok()
     });
     narrow.then_some(above)
 }
 
-/// Runs that touch are one. Arrays are moved within themselves.
-fn merge_last(runs: &mut Runs) {
-    // Where none touches nothing is to be done: all are looked at in one go, without those that only follow each other in the arrays.
+/// Merges adjacent runs, in place.
+fn merge_last(runs: &mut PatternRuns) {
+    // Without adjacent runs there is nothing to do: one scan over the arrays checks it,
+    // disregarding pairs across fibers.
     let touching = |start: &[u32], end: &[u32]| start.iter().zip(end).filter(|(start, end)| start == end).count();
     let (first, last) = (runs.pos.first().map_or(0, |p| *p as usize), runs.pos.last().map_or(0, |p| *p as usize));
     if first == 0 && last > 0 {
@@ -121,10 +122,11 @@ fn merge_last(runs: &mut Runs) {
     }
     let mut kept = 0;
     for parent in 0..runs.fibers() {
-        // Positions before this fiber have changed; where it starts in the old arrays is where the last one ended.
+        // Positions before this fiber have changed; it starts at the end of the previous fiber in
+        // the old arrays.
         let fiber = runs.pos[parent] as usize..runs.pos[parent + 1] as usize;
         runs.pos[parent] = kept as u32;
-        // Which of them touch is hard to foresee, so nothing depends on it but what is written where.
+        // Branches on adjacency are hard to predict, so only the write position depends on it.
         let (mut first_of_run, mut reached) = (0, None);
         for q in fiber {
             let (start, end) = (runs.start[q], runs.end[q]);
@@ -142,12 +144,15 @@ fn merge_last(runs: &mut Runs) {
     runs.end.truncate(kept);
 }
 
-/// Runs that touch and have equal sub-fibers are one; with `gapless`, what lies between runs becomes runs of empty sub-fibers, up to that
-/// extent.
-fn merge_upper(runs: &mut Runs, below: &mut [Runs], extent: Option<u32>) {
-    let mut merged =
-        Runs { pos: vec![0], start: Vec::with_capacity(runs.start.len()), end: Vec::with_capacity(runs.end.len()) };
-    // Which sub-fiber each run keeps; none is empty.
+/// Merges adjacent runs with equal sub-fibers; with `gapless`, gaps become runs of empty
+/// sub-fibers, up to that extent.
+fn merge_upper(runs: &mut PatternRuns, below: &mut [PatternRuns], extent: Option<u32>) {
+    let mut merged = PatternRuns {
+        pos: vec![0],
+        start: Vec::with_capacity(runs.start.len()),
+        end: Vec::with_capacity(runs.end.len()),
+    };
+    // The sub-fiber of each merged run; none is empty.
     let mut children: Vec<Option<usize>> = Vec::with_capacity(runs.start.len());
     for parent in 0..runs.fibers() {
         let first = merged.start.len();
@@ -181,8 +186,8 @@ fn merge_upper(runs: &mut Runs, below: &mut [Runs], extent: Option<u32>) {
     }
 }
 
-/// Whether two sub-fibers hold the same; `below` are the levels that they are in.
-fn same(below: &[Runs], a: Option<usize>, b: Option<usize>) -> bool {
+/// True if two sub-fibers are equal; `below` are their levels.
+fn same(below: &[PatternRuns], a: Option<usize>, b: Option<usize>) -> bool {
     let Some((level, deeper)) = below.split_first() else { return true };
     let fiber = |child: Option<usize>| child.map_or(0..0, |child| level.fiber(child));
     let (a, b) = (fiber(a), fiber(b));
@@ -191,8 +196,8 @@ fn same(below: &[Runs], a: Option<usize>, b: Option<usize>) -> bool {
         && (deeper.is_empty() || a.zip(b).all(|(a, b)| same(deeper, Some(a), Some(b))))
 }
 
-/// Keeps these fibers of the first level, which are in order, and what lies below them.
-fn keep(levels: &mut [Runs], fibers: &[Option<usize>]) {
+/// Keeps only these fibers of the first level, which are in order, and their children.
+fn keep(levels: &mut [PatternRuns], fibers: &[Option<usize>]) {
     let Some((level, deeper)) = levels.split_first_mut() else { return };
     let (mut pos, mut kept) = (Vec::with_capacity(fibers.len() + 1), 0);
     let mut children = Vec::new();
@@ -240,24 +245,25 @@ mod tests {
     fn runs_that_touch_are_one() {
         let runs = level([&[0, 2, 2, 4, 5], &[0, 1, 3, 6, 0], &[1, 4, 5, 7, 8]]);
         let tensor = written(&[4, 8], "dense, sparse_runs; pattern", vec![LevelArrays::default(), runs]);
-        let settled = pattern_of_runs(tensor.clone(), tensor.format()).unwrap().unwrap();
-        assert_eq!(array(&settled, 1, "pos"), [0, 1, 1, 3, 4]);
-        assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0, 3, 6, 0], vec![4, 5, 7, 8]));
-        assert!(settled.same_values(&tensor));
+        let merged = pattern_of_runs(tensor.clone(), tensor.format()).unwrap().unwrap();
+        assert_eq!(array(&merged, 1, "pos"), [0, 1, 1, 3, 4]);
+        assert_eq!((array(&merged, 1, "start"), array(&merged, 1, "end")), (vec![0, 3, 6, 0], vec![4, 5, 7, 8]));
+        assert!(merged.same_values(&tensor));
     }
 
     #[test]
     fn rows_that_are_equal_are_one_and_gaps_are_rows_without_runs() {
-        // Rows 1..3 and 3..4 are the same once their runs are merged; row 4 differs; row 0 and those from 5 on are empty.
+        // Rows 1..3 and 3..4 are equal once their runs are merged; row 4 differs; row 0 and those
+        // from 5 on are empty.
         let rows = level([&[0, 3], &[1, 3, 4], &[3, 4, 5]]);
         let runs = level([&[0, 2, 3, 4], &[0, 1, 0, 2], &[1, 3, 3, 3]]);
         let tensor = written(&[6, 8], "sparse_runs, sparse_runs; pattern", vec![rows, runs]);
         let format = Format::parse("runs, sparse_runs; pattern", 2).unwrap();
-        let settled = pattern_of_runs(tensor.clone(), &format).unwrap().unwrap();
-        assert_eq!(array(&settled, 0, "end"), [1, 4, 5, 6]);
-        assert_eq!(array(&settled, 1, "pos"), [0, 0, 1, 2, 2]);
-        assert_eq!((array(&settled, 1, "start"), array(&settled, 1, "end")), (vec![0, 2], vec![3, 3]));
-        assert!(settled.same_values(&tensor));
+        let merged = pattern_of_runs(tensor.clone(), &format).unwrap().unwrap();
+        assert_eq!(array(&merged, 0, "end"), [1, 4, 5, 6]);
+        assert_eq!(array(&merged, 1, "pos"), [0, 0, 1, 2, 2]);
+        assert_eq!((array(&merged, 1, "start"), array(&merged, 1, "end")), (vec![0, 2], vec![3, 3]));
+        assert!(merged.same_values(&tensor));
         let sparse = pattern_of_runs(tensor.clone(), tensor.format()).unwrap().unwrap();
         assert_eq!((array(&sparse, 0, "start"), array(&sparse, 0, "end")), (vec![1, 4], vec![4, 5]));
         assert!(sparse.same_values(&tensor));

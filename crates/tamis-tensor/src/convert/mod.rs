@@ -1,13 +1,14 @@
 //! Conversion of any format to any other.
 //!
-//! Every conversion is three steps, each linear in what is stored: take the `entries` out in storage
-//! order, `reorder` them if the other format stores the dimensions in another order, and `build` the levels. Each
-//! step has direct routes for `dense`, COO, CSR and CSC (and what is shaped like them) that share
-//! arrays wherever the layouts agree; all other levels go through [`crate::levels::tree`].
+//! Every conversion has three steps, each linear in nnz: enumerate the `entries` in storage order,
+//! `reorder` them if the other format stores the dimensions in another order, and `build` the
+//! levels. Each step has direct routes for `dense`, COO, CSR and CSC (and formats of the same
+//! structure) that share arrays if the layouts agree; all other levels go through
+//! [`crate::levels::tree`].
 //!
-//! Fills: an entry that equals the fill stays stored, unless it comes from a format that stores every
-//! coordinate asked or not (`dense`, or `singleton` below it), where nobody can tell; such entries are
-//! dropped.
+//! Fills: an entry that equals the fill stays stored, unless its source stores every coordinate
+//! (`dense`, or `singleton` below it), where explicit and implicit fills cannot be distinguished;
+//! such entries are dropped.
 
 pub(crate) mod axes;
 mod blocked;
@@ -15,24 +16,24 @@ mod bucket;
 mod build;
 mod dense;
 mod entries;
+mod finalize;
 mod last;
 pub(crate) mod matrix;
 mod merge;
 pub(crate) mod numbers;
 pub(crate) mod reorder;
-mod settle;
 pub(crate) mod sort;
 mod structured;
 pub(crate) mod words;
 
 pub(crate) use build::{axes as build_axes, build};
-pub use settle::{settle, written_as};
+pub use finalize::{finalize, written_as};
 
-pub(crate) use entries::{Entries, First, entries, stored_entries};
+pub(crate) use entries::{EntryColumns, First, entries, stored_entries};
 
 use crate::levels::tree;
 use crate::{Tensor, ValueArray};
-use structured::{Structure, Unstored};
+use structured::{FiberIds, Unstored};
 use tamis_ir::format::{Format, Leaf, LevelSpec};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
@@ -66,9 +67,9 @@ pub(crate) fn convert(tensor: &Tensor, format: &Format) -> Result<Tensor> {
     by_any_route(tensor, format, fill)
 }
 
-/// As [`convert`], where what is stored may have equal neighbours, which become one, and where what is stored in lists
-/// was asked for, even if it holds nothing but the fill.
-pub(crate) fn convert_settled(tensor: &Tensor, format: &Format) -> Result<Tensor> {
+/// As [`convert`], for the output of a kernel: equal adjacent runs are merged, and entries of
+/// coordinate lists stay stored even if they equal the fill.
+pub(crate) fn convert_written(tensor: &Tensor, format: &Format) -> Result<Tensor> {
     if format.rank() != tensor.rank() {
         return Err(wrong_rank(format, tensor.rank()));
     }
@@ -96,14 +97,16 @@ fn by_any_route(tensor: &Tensor, format: &Format, fill: Value) -> Result<Tensor>
     {
         return Ok(found);
     }
-    // Padding is what equals the fill; a pattern drops zeros, which are of the source's type.
+    // Values that equal the fill are padding; a pattern drops zeros, which are of the source's
+    // type.
     let padding = if format.leaf() == Leaf::Pattern { Value::zero(tensor.dtype()) } else { fill };
     let entries = entries(tensor, padding)?;
     let entries = reorder::reorder(entries, tensor.shape(), &build::axes(format))?;
     build(format, tensor.shape(), fill, entries)
 }
 
-/// Between formats of one map: from level to level, so that a run costs no more than a coordinate does.
+/// Converts between formats of one map level by level, so that a run costs no more than a
+/// coordinate does.
 fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Tensor>> {
     let (from, to) = (tensor.format().levels(), format.levels());
     let listed = from.iter().any(|level| level.nonunique || level.nonordered);
@@ -122,21 +125,22 @@ fn structured(tensor: &Tensor, format: &Format, fill: Value) -> Result<Option<Te
         _ => unstored(tensor, to, fill),
     };
     let blank = Some(fill).filter(|_| format.leaf() != Leaf::Pattern);
-    let structure = Structure::of_levels(tensor.levels(), values, unstored, blank, to)?;
+    let structure = FiberIds::of_levels(tensor.levels(), values, unstored, blank, to)?;
     let kept = values.filter(|_| format.leaf() != Leaf::Pattern);
     build::build_structure(format, tensor.shape(), fill, &structure, kept).map(Some)
 }
 
-/// Which values of a tensor are left out of these levels: padding, but nothing that they would not store again.
+/// The values of a tensor that these levels do not store: padding, unless they would store it
+/// again.
 fn unstored(tensor: &Tensor, to: &[LevelSpec], fill: Value) -> Unstored {
     let from = tensor.format().levels();
     let padded = tree::pads(from) && tensor.values().is_some();
     if padded && (tree::filled_from(to)..to.len()).contains(&tree::filled_from(from)) {
-        // Padding stays padding, and what somebody stored above it stays stored.
+        // Padding stays padding, and explicit fills of outer levels stay stored.
         return Unstored::Nothing;
     }
     match (padded, tree::pads(to)) {
-        // What the result stores beyond what is asked for has the bits of the fill.
+        // Padding of the result has the bits of the fill.
         (true, true) => Unstored::Bits(fill),
         (true, false) => Unstored::Number(fill),
         (false, _) => Unstored::Nothing,
@@ -158,7 +162,7 @@ fn target(tensor: &Tensor, format: &Format) -> Result<(DType, Value)> {
         Leaf::Element(None) => Ok((tensor.dtype(), fill)),
         Leaf::Element(Some(written)) => match written.cast_exact(tensor.dtype()) {
             Some(written) if written.same_number(fill) => Ok((tensor.dtype(), fill)),
-            // Nothing reads the fill of a tensor that stores every coordinate.
+            // The fill of a tensor that stores every coordinate is never read.
             Some(written) if tensor.cell_count() == Some(tensor.nnz() as u64) => Ok((tensor.dtype(), written)),
             _ => Err(crate::construct::another_fill(written, fill)),
         },
@@ -172,7 +176,7 @@ pub(crate) fn wrong_rank(format: &Format, rank: usize) -> Diagnostic {
     })
 }
 
-/// The value array that a pattern stands for: true where something is stored, false in the holes.
+/// The values of a pattern: true for stored coordinates, false for padding.
 pub(crate) fn values_of_pattern(tensor: &Tensor) -> Result<ValueArray> {
     let count = tree::positions(tensor.levels());
     if !tensor.levels().iter().any(|level| level.level_type().capabilities.holes) {

@@ -1,4 +1,4 @@
-//! What conversion must know about numbers: which equal the fill, and what duplicates combine to.
+//! Numeric semantics of conversion: comparison with the fill, and reduction of duplicates.
 
 use super::words::stored_form;
 use crate::memory::{filled, reserve, zeroed};
@@ -7,35 +7,35 @@ use bytemuck::Pod;
 use num_complex::Complex;
 use tamis_ir::{Code, DType, Diagnostic, Kind, Value, diag::Result};
 
-/// One bit for each value, in words of 64.
+/// A bit mask of values, in words of 64.
 #[derive(Debug)]
-pub(crate) struct Mask {
+pub(crate) struct BitMask {
     words: Vec<u64>,
     len: usize,
 }
 
-impl Mask {
+impl BitMask {
     /// All bits set.
-    pub fn full(len: usize) -> Result<Mask> {
+    pub fn full(len: usize) -> Result<BitMask> {
         let mut words = filled(len.div_ceil(64), u64::MAX, "a mask")?;
         if let (Some(last), true) = (words.last_mut(), !len.is_multiple_of(64)) {
             *last = (1 << (len % 64)) - 1;
         }
-        Ok(Mask { words, len })
+        Ok(BitMask { words, len })
     }
 
-    /// How many bits are set.
+    /// The number of set bits.
     pub fn count(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Whether this bit is set.
+    /// True if this bit is set.
     #[inline(always)]
     pub fn is_set(&self, at: usize) -> bool {
         self.words[at / 64] >> (at % 64) & 1 == 1
     }
 
-    /// Whether every bit is set.
+    /// True if every bit is set.
     pub fn is_full(&self) -> bool {
         self.count() == self.len
     }
@@ -59,7 +59,7 @@ impl Mask {
         }
     }
 
-    /// The set bits, as places to gather from.
+    /// The positions of the set bits, for a gather.
     pub fn places(&self) -> Result<IndexArray> {
         let mut places: Vec<u64> = reserve(self.count(), "the places of entries")?;
         self.for_each(0..self.len, |at| places.push(at as u64));
@@ -67,7 +67,7 @@ impl Mask {
     }
 }
 
-/// A number as it is stored.
+/// An element type in memory.
 trait Number: Pod + PartialEq {
     /// Zeros of either sign are one number, and so are all NaNs; see [`Value::same_number`].
     fn same(self, other: Self) -> bool;
@@ -113,7 +113,7 @@ macro_rules! floats {
             fn same(self, other: Self) -> bool { self == other || (self.is_nan() && other.is_nan()) }
             fn add(self, other: Self) -> Self { self + other }
             fn multiply(self, other: Self) -> Self { self * other }
-            // Complex numbers have no order; `combine` refuses these operators before it comes here.
+            // Complex numbers have no order; `combine` rejects these operators earlier.
             fn least(self, _: Self) -> Self { self }
             fn greatest(self, _: Self) -> Self { self }
             fn truth(truth: bool) -> Self { Complex::new(truth as u8 as $rust, 0.0) }
@@ -122,8 +122,8 @@ macro_rules! floats {
 }
 floats!(f32, f64);
 
-/// Which values are another number than `fill`, which is of their type.
-pub(crate) fn differing(values: &ValueArray, fill: Value) -> Result<Mask> {
+/// A mask of the values that differ from `fill`, which is of their type.
+pub(crate) fn differing(values: &ValueArray, fill: Value) -> Result<BitMask> {
     fn mask<T: Number>(values: &[T], fill: T) -> Result<Vec<u64>> {
         let mut words = reserve(values.len().div_ceil(64), "a mask")?;
         words.extend(values.chunks(64).map(|chunk| {
@@ -132,10 +132,10 @@ pub(crate) fn differing(values: &ValueArray, fill: Value) -> Result<Mask> {
         Ok(words)
     }
     let words = with_values!(values, x => mask(x, stored_form(fill))?);
-    Ok(Mask { words, len: values.len() })
+    Ok(BitMask { words, len: values.len() })
 }
 
-/// A [`Diagnostic`] unless duplicates of this type can be combined so.
+/// A [`Diagnostic`] unless duplicates of this type can be combined by this operator.
 pub(crate) fn check_combine(combine: Combine, dtype: DType) -> Result<()> {
     if matches!(combine, Combine::Min | Combine::Max) && dtype.kind() == Kind::Complex {
         return Err(Diagnostic::new(
@@ -147,13 +147,14 @@ pub(crate) fn check_combine(combine: Combine, dtype: DType) -> Result<()> {
     Ok(())
 }
 
-/// One value for each group of equal coordinates; group g holds the values from `starts[g]` to the next start.
+/// One value for each group of equal coordinates; group g holds the values from `starts[g]` to the
+/// next start.
 pub(crate) fn combine(values: &ValueArray, starts: &[usize], combine: Combine) -> Result<ValueArray> {
     fn groups<T: Number>(values: &[T], starts: &[usize], merge: impl Fn(&[T]) -> T) -> Result<Vec<T>> {
         let mut out = reserve(starts.len(), "values")?;
         let ends = starts.iter().skip(1).copied().chain([values.len()]);
         out.extend(starts.iter().zip(ends).map(|(start, end)| match &values[*start..end] {
-            // Alone, an entry keeps its value, whatever the operator.
+            // A single entry keeps its value, for every operator.
             [one] => *one,
             several => merge(several),
         }));
@@ -175,7 +176,7 @@ pub(crate) fn combine(values: &ValueArray, starts: &[usize], combine: Combine) -
         }
     }
     check_combine(combine, values.dtype())?;
-    // On the bytes 0 and 1, `or` is the greatest and `and` the least.
+    // On the bytes 0 and 1, `or` is the maximum and `and` the minimum.
     let for_booleans = match combine {
         Combine::Sum => Combine::Max,
         Combine::Product => Combine::Min,
@@ -198,7 +199,7 @@ pub(crate) fn combine(values: &ValueArray, starts: &[usize], combine: Combine) -
     })
 }
 
-/// Whether two scalars are the same number, whatever their types: `1`, `1.0` and `True` are.
+/// True if two scalars are the same number, of any types: `1`, `1.0` and `True` are.
 pub(crate) fn same_across_types(a: Value, b: Value) -> bool {
     if a.dtype() == b.dtype() {
         return a.same_number(b);
@@ -210,7 +211,8 @@ pub(crate) fn same_across_types(a: Value, b: Value) -> bool {
     }
 }
 
-/// The integer that a number is. Every integer type lies below 1e30; larger floats are compared as floats.
+/// The value of an integral number. Every integer type lies below 1e30; larger floats are compared
+/// as floats.
 fn exact_integer(value: Value) -> Option<i128> {
     match value {
         Value::U64(x) => Some(x as i128),
@@ -222,7 +224,7 @@ fn exact_integer(value: Value) -> Option<i128> {
     }
 }
 
-/// The starts of groups of equal tuples among sorted columns.
+/// The starts of groups of equal tuples in sorted columns.
 pub(crate) fn group_starts(columns: &[&IndexArray], entries: usize) -> Result<Vec<usize>> {
     let mut starts: Vec<usize> = reserve(entries, "groups of entries")?;
     if columns.is_empty() {

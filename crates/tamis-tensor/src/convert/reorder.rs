@@ -1,25 +1,25 @@
-//! The middle step of a conversion: entries sorted as another map stores the dimensions.
+//! Reordering, the middle step of a conversion: entries sorted by the storage order of another map.
 
 use super::axes::store;
 use super::bucket::bucket;
 use super::matrix::transpose;
 use super::sort::{self, Order, gather_indices, permutation};
-use super::{Entries, First, words};
+use super::{EntryColumns, First, words};
 use tamis_ir::diag::Result;
 use tamis_ir::format::DimExpr;
 
-/// The entries as the levels of another map store them; as they are when that is their map.
-pub(crate) fn reorder(entries: Entries, shape: &[u64], axes: &[DimExpr]) -> Result<Entries> {
+/// The entries in the storage order of another map; unchanged if that is their map.
+pub(crate) fn reorder(entries: EntryColumns, shape: &[u64], axes: &[DimExpr]) -> Result<EntryColumns> {
     if entries.axes == axes {
         return Ok(entries);
     }
-    let turned = axes.len() == 2 && entries.axes.iter().rev().eq(axes);
-    if let (true, Some(first), [crd]) = (turned, &entries.first, &entries.rest[..]) {
+    let transposed = axes.len() == 2 && entries.axes.iter().rev().eq(axes);
+    if let (true, Some(first), [crd]) = (transposed, &entries.first, &entries.rest[..]) {
         let (major, minor) = (axes[0].extent(shape)?, axes[1].extent(shape)?);
         if countable(major, entries.len) {
             let values = entries.values.as_ref();
             let sorted = transpose(first, crd, minor, major as usize, values)?;
-            return Ok(Entries {
+            return Ok(EntryColumns {
                 axes: axes.to_vec(),
                 first: Some(First::Pos(sorted.pos)),
                 rest: vec![sorted.crd],
@@ -29,12 +29,12 @@ pub(crate) fn reorder(entries: Entries, shape: &[u64], axes: &[DimExpr]) -> Resu
         }
     }
     let columns = store(axes, &entries.dimensions(shape)?, shape)?;
-    in_any_order(Entries::from_columns(axes.to_vec(), columns, entries.values, entries.len), shape)
+    in_any_order(EntryColumns::from_columns(axes.to_vec(), columns, entries.values, entries.len), shape)
 }
 
-/// Entries in any order, sorted by their columns; equal tuples, of which the result says whether there are any, stand
-/// next to each other in the order given.
-pub(crate) fn sort_unsorted(entries: Entries, shape: &[u64]) -> Result<(Entries, Order)> {
+/// Unordered entries, sorted by their columns. The flag says whether there are duplicates, which
+/// are adjacent in input order.
+pub(crate) fn sort_unsorted(entries: EntryColumns, shape: &[u64]) -> Result<(EntryColumns, Order)> {
     let len = entries.len;
     if let ([major, _], [crd], Some(First::Crd(rows)), Some(values)) =
         (&entries.axes[..], &entries.rest[..], &entries.first, &entries.values)
@@ -42,7 +42,7 @@ pub(crate) fn sort_unsorted(entries: Entries, shape: &[u64]) -> Result<(Entries,
         && countable(extent, len)
     {
         let sorted = bucket(rows, crd, extent as usize, values)?;
-        let entries = Entries {
+        let entries = EntryColumns {
             axes: entries.axes,
             first: Some(First::Pos(sorted.pos)),
             rest: vec![sorted.crd],
@@ -56,8 +56,8 @@ pub(crate) fn sort_unsorted(entries: Entries, shape: &[u64]) -> Result<(Entries,
     Ok((entries, found))
 }
 
-/// Distinct entries in any order, sorted by their columns; those that are sorted already stay as they are.
-pub(super) fn in_any_order(entries: Entries, shape: &[u64]) -> Result<Entries> {
+/// Distinct unordered entries, sorted by their columns; sorted ones are unchanged.
+pub(super) fn in_any_order(entries: EntryColumns, shape: &[u64]) -> Result<EntryColumns> {
     if sort::order(&entries.columns()?.iter().collect::<Vec<_>>(), entries.len) != Order::Unsorted {
         return Ok(entries);
     }
@@ -67,15 +67,15 @@ pub(super) fn in_any_order(entries: Entries, shape: &[u64]) -> Result<Entries> {
     }
 }
 
-fn sort(entries: Entries) -> Result<Entries> {
+fn sort(entries: EntryColumns) -> Result<EntryColumns> {
     let columns = entries.columns()?;
     let places = permutation(&columns.iter().collect::<Vec<_>>(), entries.len)?;
     let columns = columns.iter().map(|c| gather_indices(c, &places)).collect::<Result<Vec<_>>>()?;
     let values = entries.values.map(|values| words::gather(&values, &places)).transpose()?;
-    Ok(Entries::from_columns(entries.axes, columns, values, entries.len))
+    Ok(EntryColumns::from_columns(entries.axes, columns, values, entries.len))
 }
 
-/// Whether counters for a whole dimension cost no more than the entries do.
+/// True if counters for a whole dimension cost no more than the entries do.
 fn countable(extent: u64, entries: usize) -> bool {
     extent <= (entries as u64).saturating_mul(4).saturating_add(1024)
 }

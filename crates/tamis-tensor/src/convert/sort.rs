@@ -1,4 +1,4 @@
-//! Entries brought into an order of their coordinates: checked first, then by counting, never by comparing.
+//! Sorting of entries by their coordinates: a check for sorted input, then radix sort.
 
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -6,24 +6,24 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use tamis_ir::diag::Result;
 
-/// What is known about the order of entries.
+/// The order of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Tuples of coordinates increase strictly.
+    /// Tuples of coordinates are strictly increasing.
     Increasing,
-    /// Tuples never decrease, but some repeat.
+    /// Tuples are non-decreasing, with duplicates.
     Repeating,
-    /// Anything.
+    /// Unsorted.
     Unsorted,
 }
 
 const BLOCK: usize = 4096;
 
-/// Calls `found` with each entry whose tuple is not greater than that of the entry before, until it says
-/// `false`. The columns have one length; the first is the most significant.
+/// Calls `found` with each entry whose tuple is at most the previous one, until it returns `false`.
+/// The columns have one length; the first is the most significant.
 pub(crate) fn visit_descents(columns: &[&IndexArray], found: &mut dyn FnMut(usize, Ordering) -> bool) {
     let entries = columns.first().map_or(0, |column| column.len());
-    // -1, 0 or 1, as the entry before is less, equal or greater. Whole blocks are compared column by
+    // -1, 0 or 1 if the previous entry is less, equal or greater. Blocks are compared column by
     // column without branches; that is several times faster than tuple by tuple.
     let mut relation = [0i8; BLOCK];
     let mut start = 1;
@@ -55,7 +55,7 @@ pub(crate) fn visit_descents(columns: &[&IndexArray], found: &mut dyn FnMut(usiz
     }
 }
 
-/// Whether tuples of two columns of 32 bits, as most matrices have, increase in a range. No answer is `false`.
+/// True if tuples of two 32-bit columns increase strictly in a range; `false` for other widths.
 fn pairs_increase(columns: &[&IndexArray], range: Range<usize>) -> bool {
     let [IndexArray::U32(outer), IndexArray::U32(inner)] = columns else { return false };
     let (outer, inner) = (&outer[range.clone()], &inner[range]);
@@ -66,7 +66,7 @@ fn pairs_increase(columns: &[&IndexArray], range: Range<usize>) -> bool {
     !broken
 }
 
-/// Looks at the order of entries without changing it.
+/// Determines the order of entries.
 pub(crate) fn order(columns: &[&IndexArray], entries: usize) -> Order {
     if columns.is_empty() {
         return if entries > 1 { Order::Repeating } else { Order::Increasing };
@@ -79,7 +79,7 @@ pub(crate) fn order(columns: &[&IndexArray], entries: usize) -> Order {
     order
 }
 
-/// The order in which to take entries so that their tuples never decrease; equal tuples keep their order.
+/// The permutation that sorts the tuples; equal tuples keep their order.
 pub(crate) fn permutation(columns: &[&IndexArray], entries: usize) -> Result<IndexArray> {
     Ok(if entries as u64 <= u32::MAX as u64 {
         sorted_order::<u32>(columns, entries)?.into()
@@ -104,7 +104,7 @@ fn sorted_order<I: Index>(columns: &[&IndexArray], entries: usize) -> Result<Vec
         let mut keys: Vec<u64> = zeroed(entries, "the keys of entries")?;
         for (column, bits) in columns[start..end].iter().zip(&bits[start..end]) {
             with_indices!(column, column => for (key, e) in keys.iter_mut().zip(&order) {
-                // A key of 64 bits is a single column, for which the shift would overflow.
+                // A 64-bit key is a single column, for which the shift would overflow.
                 *key = key.checked_shl(*bits).unwrap_or(0) | column[e.to_usize()].to_u64();
             });
         }
@@ -117,7 +117,8 @@ fn sorted_order<I: Index>(columns: &[&IndexArray], entries: usize) -> Result<Vec
 const DIGIT: u32 = 11;
 const BUCKETS: usize = 1 << DIGIT;
 
-/// Stable sort of `order` by `keys`, one pass of counting per digit, skipping digits that never vary.
+/// Stable radix sort of `order` by `keys`: one counting pass per digit; constant digits are
+/// skipped.
 fn radix_sort<I: Index>(keys: Vec<u64>, order: &mut Vec<I>, bits: u32) -> Result<()> {
     let digits = bits.div_ceil(DIGIT) as usize;
     let digit = |key: u64, d: usize| (key >> (d as u32 * DIGIT)) as usize & (BUCKETS - 1);
@@ -152,7 +153,7 @@ fn radix_sort<I: Index>(keys: Vec<u64>, order: &mut Vec<I>, bits: u32) -> Result
     Ok(())
 }
 
-/// The numbers at the given places.
+/// Gathers the numbers at these positions.
 pub(crate) fn gather_indices(array: &IndexArray, places: &IndexArray) -> Result<IndexArray> {
     fn gather<I: Index, P: Index>(array: &[I], places: &[P]) -> Result<Vec<I>> {
         let mut out = reserve(places.len(), "coordinates")?;

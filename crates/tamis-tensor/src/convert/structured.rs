@@ -1,12 +1,12 @@
-//! What a tensor holds without repetition: equal sub-fibers are one, whatever lies below them.
+//! Deduplication of fibers (hash consing): equal sub-fibers have one id.
 //!
-//! A fiber becomes a list of *spans*, stretches of coordinates below which the same is stored; what is the same has one
-//! number. Numbers are given from the leaves upwards, so that two fibers are equal exactly when their lists are, and
-//! looking a list up in a table tells. Levels of runs are then built from the outermost one downwards.
-//! Everything is linear in what is stored on either side, and a run counts as one however long it is.
+//! A fiber becomes a list of *spans*: contiguous ranges of coordinates with equal children. Ids are
+//! assigned bottom-up, from the leaves, so that two fibers are equal exactly if their lists are; a
+//! hash table of lists decides. Levels of runs are then built top-down. The time is linear in the
+//! stored size on either side, and a run of any length counts as one.
 
-use super::Entries;
-use super::numbers::{Mask, differing};
+use super::EntryColumns;
+use super::numbers::{BitMask, differing};
 use super::words::{map_words, stored_form, with_words};
 use crate::levels::{Assemble, Level, Nodes, Runs, level_type, tree};
 use crate::memory::{filled, reserve, too_large};
@@ -18,32 +18,32 @@ use std::sync::Arc;
 use tamis_ir::format::{Format, LevelSpec};
 use tamis_ir::{Value, diag::Result};
 
-/// The number of a sub-fiber that is not stored.
+/// The id of a sub-fiber that is not stored.
 const EMPTY: usize = 0;
 
-/// Where every coordinate is stored anyway, the number of a sub-fiber that somebody stored, but that holds the fill only:
-/// the level above stores its coordinate, and it looks like a sub-fiber that is stored for no reason.
+/// In levels that store every coordinate, the id of a stored sub-fiber that holds only the fill:
+/// the level above stores its coordinate, although the sub-fiber equals padding.
 const BLANK: usize = 1;
 
-/// Coordinates below which the same is stored.
+/// A contiguous range of coordinates with equal children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Span {
+struct CoordinateSpan {
     start: u64,
     stop: u64,
-    /// The number of what is stored there.
+    /// The id of the child.
     below: usize,
 }
 
-/// The fibers of one level, numbered from 1 on.
+/// The fibers of one level, with ids from 1 on.
 #[derive(Debug, Default)]
-struct Fibers {
-    spans: Vec<Span>,
-    /// Where the spans of each fiber end.
+struct FiberTable {
+    spans: Vec<CoordinateSpan>,
+    /// The end of the spans of each fiber.
     ends: Vec<usize>,
 }
 
-impl Fibers {
-    fn get(&self, number: usize) -> &[Span] {
+impl FiberTable {
+    fn get(&self, number: usize) -> &[CoordinateSpan] {
         match number.checked_sub(1) {
             None => &[],
             Some(0) => &self.spans[..self.ends[0]],
@@ -51,7 +51,7 @@ impl Fibers {
         }
     }
 
-    fn add(&mut self, spans: &[Span]) -> usize {
+    fn add(&mut self, spans: &[CoordinateSpan]) -> usize {
         self.spans.extend_from_slice(spans);
         self.ends.push(self.spans.len());
         self.ends.len()
@@ -60,60 +60,61 @@ impl Fibers {
 
 /// A whole tensor.
 #[derive(Debug)]
-pub(super) struct Structure {
+pub(super) struct FiberIds {
     /// The fibers of each level, outermost first.
-    levels: Vec<Fibers>,
-    /// The number of the outermost fiber, or of the leaf if there are no levels.
+    levels: Vec<FiberTable>,
+    /// The id of the outermost fiber, or of the leaf if there are no levels.
     root: usize,
-    /// For each number of a leaf from 1 on, the place of its value.
+    /// The position of the value of each leaf id, from 1 on.
     leaves: Vec<usize>,
 }
 
-/// Which leaves hold nothing.
+/// The leaves that are not stored.
 pub(super) enum Unstored {
     /// None.
     Nothing,
-    /// Those whose bits are those of this value.
+    /// Leaves with the bits of this value.
     Bits(Value),
-    /// Those that are this number.
+    /// Leaves that equal this number.
     Number(Value),
 }
 
-impl Structure {
-    /// What the levels and values of a tensor hold. Below the outermost level of runs of the `target` equal things
-    /// have equal numbers; elsewhere nobody asks.
+impl FiberIds {
+    /// Deduplicates the levels and values of a tensor. Ids are unique below the outermost level of
+    /// runs of the `target`; other levels need no deduplication.
     ///
-    /// The levels are neither nonunique nor nonordered. The fill is of the values' type; a pattern has none.
+    /// The levels are neither nonunique nor nonordered. The fill is of the values' type; a pattern
+    /// has none.
     pub fn of_levels(
         levels: &[Arc<dyn Level>],
         values: Option<&ValueArray>,
         unstored: Unstored,
         fill: Option<Value>,
         target: &[LevelSpec],
-    ) -> Result<Structure> {
+    ) -> Result<FiberIds> {
         if tree::stored(levels) == Some(0) {
-            // A dimension of size 0 below a huge dense one: nothing is stored, but there are parents.
-            let levels = levels.iter().map(|_| Fibers::default()).collect();
-            return Ok(Structure { levels, root: EMPTY, leaves: Vec::new() });
+            // A dimension of size 0 below a huge dense one: nothing is stored, but parents exist.
+            let levels = levels.iter().map(|_| FiberTable::default()).collect();
+            return Ok(FiberIds { levels, root: EMPTY, leaves: Vec::new() });
         }
         let first = first_run(target);
         let (blank, filled) = blank(values, fill, target);
         with_leaves(values, unstored, blank, first < target.len(), |leaves| {
-            let mut all: Vec<Fibers> = Vec::with_capacity(levels.len());
-            // The numbers of what lies below each position; of leaves they are found as they come.
+            let mut all: Vec<FiberTable> = Vec::with_capacity(levels.len());
+            // The ids of the children of each position; ids of leaves are assigned on the fly.
             let mut numbers: Option<Vec<usize>> = None;
             for (k, level) in levels.iter().enumerate().rev() {
                 let parents = tree::positions(&levels[..k]);
-                let mut table = Table::new(first < k, filled <= k);
+                let mut table = SpanTable::new(first < k, filled <= k);
                 let mut above: Vec<usize> = reserve(parents, "the numbers of fibers")?;
-                let mut list = List::new(filled <= k);
+                let mut list = SpanList::new(filled <= k);
                 for parent in 0..parents {
                     match &numbers {
-                        None => level.pieces(parent, &mut |piece| {
-                            list.piece(piece.start..piece.stop, piece.shared, |at| leaves.number(piece.child + at))
+                        None => level.ranges(parent, &mut |range| {
+                            list.push_range(range.start..range.stop, range.shared, |at| leaves.number(range.child + at))
                         }),
-                        Some(numbers) => level.pieces(parent, &mut |piece| {
-                            list.piece(piece.start..piece.stop, piece.shared, |at| numbers[piece.child + at])
+                        Some(numbers) => level.ranges(parent, &mut |range| {
+                            list.push_range(range.start..range.stop, range.shared, |at| numbers[range.child + at])
                         }),
                     }
                     above.push(list.finish(&mut table));
@@ -126,25 +127,26 @@ impl Structure {
                 Some(numbers) => numbers.first().copied().unwrap_or(EMPTY),
                 None => leaves.number(0),
             };
-            Ok(Structure { levels: all, root, leaves: Vec::new() })
+            Ok(FiberIds { levels: all, root, leaves: Vec::new() })
         })
     }
 
-    /// What sorted entries hold, whose columns are what the levels of the `target` store.
-    pub fn of_entries(entries: &Entries, fill: Value, target: &[LevelSpec]) -> Result<Structure> {
+    /// Deduplicates sorted entries, whose columns are the levels of the `target`.
+    pub fn of_entries(entries: &EntryColumns, fill: Value, target: &[LevelSpec]) -> Result<FiberIds> {
         let first = first_run(target);
         let (blank, filled) = blank(entries.values.as_ref(), Some(fill), target);
         let columns = entries.columns()?;
         let differs = tree::first_difference(&columns, entries.len)?;
         with_leaves(entries.values.as_ref(), Unstored::Nothing, blank, first < target.len(), |leaves| {
-            let mut all: Vec<Fibers> = Vec::with_capacity(columns.len());
-            // The first entry of each node, and the number of what lies below it; below the last level every entry is one.
+            let mut all: Vec<FiberTable> = Vec::with_capacity(columns.len());
+            // The first entry of each node, and the id of its child; below the last level every
+            // entry is a node.
             let mut nodes: Option<(Vec<usize>, Vec<usize>)> = None;
             for (k, column) in columns.iter().enumerate().rev() {
                 let count = nodes.as_ref().map_or(entries.len, |(starts, _)| starts.len());
-                let mut table = Table::new(first < k, filled <= k);
+                let mut table = SpanTable::new(first < k, filled <= k);
                 let (mut starts, mut numbers): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-                let mut list = List::new(filled <= k);
+                let mut list = SpanList::new(filled <= k);
                 with_indices!(column, column => for node in 0..count {
                     let (entry, below) = match &nodes {
                         None => (node, leaves.number(node)),
@@ -157,7 +159,7 @@ impl Structure {
                         starts.push(entry);
                     }
                     let c = column[entry].to_u64();
-                    list.push(Span { start: c, stop: c + 1, below });
+                    list.push(CoordinateSpan { start: c, stop: c + 1, below });
                 });
                 if count > 0 {
                     numbers.push(list.finish(&mut table));
@@ -171,11 +173,11 @@ impl Structure {
                 None if entries.len > 0 => leaves.number(0),
                 None => EMPTY,
             };
-            Ok(Structure { levels: all, root, leaves: Vec::new() })
+            Ok(FiberIds { levels: all, root, leaves: Vec::new() })
         })
     }
 
-    /// How many coordinates are stored; `None` when that overflows.
+    /// The number of stored coordinates; `None` on overflow.
     pub fn count(&self) -> Option<usize> {
         let mut below: Option<Vec<usize>> = None;
         for fibers in self.levels.iter().rev() {
@@ -196,7 +198,7 @@ impl Structure {
         })
     }
 
-    /// Builds levels, and the values below them: the given ones where something is stored, the fill elsewhere.
+    /// Builds levels and values: given values for stored coordinates, the fill elsewhere.
     pub fn build(
         &self,
         format: &Format,
@@ -257,14 +259,14 @@ impl Structure {
         }))
     }
 
-    /// How many coordinates the fibers of level k at these positions hold.
+    /// The number of coordinates of the fibers of level k at these positions.
     fn expanded(&self, frontier: &Frontier, k: usize) -> Result<usize> {
         let lengths = frontier.numbers.iter().flat_map(|number| self.levels[k].get(*number));
         let total = lengths.map(|s| (s.stop - s.start) as usize).try_fold(0usize, usize::checked_add);
         total.ok_or_else(|| too_large(u64::MAX, 8, "the coordinates of a level"))
     }
 
-    /// Level k, every coordinate of which has a child of its own.
+    /// Level k, with a child for every coordinate.
     fn coordinates(
         &self,
         frontier: Frontier,
@@ -290,7 +292,7 @@ impl Structure {
         Ok((assembled.level, Frontier { positions: assembled.positions, numbers }))
     }
 
-    /// The runs of the fibers of level k at these positions, and the numbers of what lies below them.
+    /// The runs of the fibers of level k at these positions, and the ids of their children.
     fn runs(&self, frontier: &Frontier, k: usize) -> Result<(RunLists, Vec<usize>)> {
         let fibers = &self.levels[k];
         let count = frontier.numbers.iter().map(|number| fibers.get(*number).len()).sum();
@@ -311,7 +313,8 @@ impl Structure {
         Ok((runs, numbers))
     }
 
-    /// A nonunique level and the singletons below it, which together hold tuples, one for each entry.
+    /// A nonunique level and the singletons below it, which together store one tuple for each
+    /// entry.
     fn tuples(
         &self,
         levels: &mut tree::Levels,
@@ -321,7 +324,7 @@ impl Structure {
         chain: std::ops::Range<usize>,
     ) -> Result<Frontier> {
         let parent_count = tree::positions(levels);
-        // The column of each level so far, and for each tuple the position that it lies below.
+        // The partial column of each level, and the parent position of each tuple.
         let mut owners = frontier.positions;
         let mut numbers = frontier.numbers;
         let mut columns: Vec<Vec<u64>> = Vec::with_capacity(chain.len());
@@ -349,7 +352,7 @@ impl Structure {
         for (k, column) in chain.zip(&columns) {
             let (parents, parent_count) = match k {
                 k if specs[k].nonunique => (&owners, parent_count),
-                // Each tuple has the position of its number.
+                // The position of each tuple's child.
                 _ => (&owners, column.len()),
             };
             let nodes = Nodes { parents, coordinates: column, parent_count, extent: extents[k] };
@@ -361,13 +364,14 @@ impl Structure {
     }
 }
 
-/// The outermost level of runs; as many as there are, if there is none.
+/// The outermost level of runs; the number of levels, if there is none.
 fn first_run(specs: &[LevelSpec]) -> usize {
     let runs = |spec: &LevelSpec| level_type(spec.kind).is_ok_and(|row| row.capabilities.shared);
     specs.iter().position(runs).unwrap_or(specs.len())
 }
 
-/// The value of which nobody can tell whether it is stored, and from which level on. Without values there is none.
+/// The value that cannot be distinguished from padding, and the first level with padding. `None`
+/// without values.
 fn blank(values: Option<&ValueArray>, fill: Option<Value>, target: &[LevelSpec]) -> (Option<Value>, usize) {
     let filled = tree::filled_from(target);
     match fill.filter(|_| values.is_some() && filled < target.len()) {
@@ -376,7 +380,7 @@ fn blank(values: Option<&ValueArray>, fill: Option<Value>, target: &[LevelSpec])
     }
 }
 
-/// Positions at which something is stored, in order, and the numbers of what it is.
+/// Positions in order, and the ids of their fibers.
 #[derive(Default)]
 struct Frontier {
     positions: Vec<usize>,
@@ -389,36 +393,36 @@ struct RunLists {
     stops: Vec<u64>,
 }
 
-/// The spans of one fiber as they come.
-struct List {
-    spans: Vec<Span>,
-    /// Every coordinate is stored, whatever the spans are.
+/// The spans of one fiber under construction.
+struct SpanList {
+    spans: Vec<CoordinateSpan>,
+    /// Every coordinate is stored.
     filled: bool,
-    /// Somebody stored the fill.
-    asked: bool,
+    /// An explicit fill is stored.
+    explicit: bool,
 }
 
-impl List {
-    fn new(filled: bool) -> List {
-        List { spans: Vec::new(), filled, asked: false }
+impl SpanList {
+    fn new(filled: bool) -> SpanList {
+        SpanList { spans: Vec::new(), filled, explicit: false }
     }
 
-    /// The number of the fiber, after which the next one may come.
-    fn finish(&mut self, table: &mut Table) -> usize {
+    /// The id of the completed fiber; the list is empty for the next one.
+    fn finish(&mut self, table: &mut SpanTable) -> usize {
         let number = match table.number(&self.spans) {
-            EMPTY if self.asked => BLANK,
+            EMPTY if self.explicit => BLANK,
             number => number,
         };
         self.spans.clear();
-        self.asked = false;
+        self.explicit = false;
         number
     }
 
-    /// Appends a span, which may continue the last one.
+    /// Appends a span, which may extend the last one.
     #[inline(always)]
-    fn push(&mut self, span: Span) {
+    fn push(&mut self, span: CoordinateSpan) {
         if span.below <= BLANK && (span.below == EMPTY || self.filled) {
-            self.asked |= span.below == BLANK;
+            self.explicit |= span.below == BLANK;
             return;
         }
         match self.spans.last_mut() {
@@ -427,52 +431,52 @@ impl List {
         }
     }
 
-    /// Appends a piece of a level, with the number of its n-th child.
+    /// Appends a range of a level, with the id of its n-th child.
     #[inline(always)]
-    fn piece(&mut self, range: std::ops::Range<u64>, shared: bool, mut number: impl FnMut(usize) -> usize) {
+    fn push_range(&mut self, range: std::ops::Range<u64>, shared: bool, mut number: impl FnMut(usize) -> usize) {
         if shared {
-            return self.push(Span { start: range.start, stop: range.end, below: number(0) });
+            return self.push(CoordinateSpan { start: range.start, stop: range.end, below: number(0) });
         }
         for (at, c) in range.enumerate() {
-            self.push(Span { start: c, stop: c + 1, below: number(at) });
+            self.push(CoordinateSpan { start: c, stop: c + 1, below: number(at) });
         }
     }
 }
 
-/// The fibers of a level, each list of spans once if they are told apart.
-struct Table {
-    fibers: Fibers,
-    /// The last fiber with a hash, if equal lists are to have one number.
-    found: Option<HashMap<u64, usize, Seeded>>,
-    /// For each fiber, the one before it with the same hash.
+/// The fibers of a level; with deduplication, each list of spans once.
+struct SpanTable {
+    fibers: FiberTable,
+    /// The last fiber by hash, if fibers are deduplicated.
+    ids: Option<HashMap<u64, usize, Seeded>>,
+    /// For each fiber, the previous one with the same hash.
     before: Vec<usize>,
     seed: Seeded,
 }
 
-impl Table {
+impl SpanTable {
     /// Fibers of a level that is `filled` may be blank.
-    fn new(tells_apart: bool, filled: bool) -> Table {
+    fn new(distinguishes: bool, filled: bool) -> SpanTable {
         let seed = Seeded::new();
-        let (mut fibers, mut before) = (Fibers::default(), Vec::new());
+        let (mut fibers, mut before) = (FiberTable::default(), Vec::new());
         if filled {
             fibers.add(&[]);
             before.push(EMPTY);
         }
-        Table { fibers, found: tells_apart.then(|| HashMap::with_hasher(seed)), before, seed }
+        SpanTable { fibers, ids: distinguishes.then(|| HashMap::with_hasher(seed)), before, seed }
     }
 
-    fn number(&mut self, spans: &[Span]) -> usize {
+    fn number(&mut self, spans: &[CoordinateSpan]) -> usize {
         if spans.is_empty() {
             return EMPTY;
         }
-        let Some(found) = &mut self.found else { return self.fibers.add(spans) };
+        let Some(ids) = &mut self.ids else { return self.fibers.add(spans) };
         let mut hasher = self.seed.build_hasher();
         for span in spans {
             hasher.write_u64(span.start);
             hasher.write_u64(span.stop);
             hasher.write_u64(span.below as u64);
         }
-        let last = found.entry(hasher.finish()).or_insert(EMPTY);
+        let last = ids.entry(hasher.finish()).or_insert(EMPTY);
         let mut number = *last;
         while number != EMPTY {
             if self.fibers.get(number) == spans {
@@ -486,18 +490,18 @@ impl Table {
     }
 }
 
-/// Numbers of leaves by their values.
+/// Assigns ids to leaves by their values.
 trait Leaves {
     fn number(&mut self, place: usize) -> usize;
 }
 
-/// Values as words: equal ones have one number if they are told apart.
+/// Values as words: equal ones have one id, with deduplication.
 struct Values<'a, W> {
     words: &'a [W],
-    stored: Option<Mask>,
+    stored: Option<BitMask>,
     unstored: Option<W>,
     blank: Option<W>,
-    found: Option<HashMap<W, usize, Seeded>>,
+    ids: Option<HashMap<W, usize, Seeded>>,
     last: Option<(W, usize)>,
     places: Vec<usize>,
 }
@@ -512,7 +516,7 @@ impl<W: Pod + Eq + Hash> Leaves for Values<'_, W> {
         if self.blank == Some(word) {
             return BLANK;
         }
-        let Some(found) = &mut self.found else {
+        let Some(ids) = &mut self.ids else {
             self.places.push(place);
             return self.places.len();
         };
@@ -520,7 +524,7 @@ impl<W: Pod + Eq + Hash> Leaves for Values<'_, W> {
             Some((last, number)) if last == word => return number,
             _ => {}
         }
-        let number = *found.entry(word).or_insert_with(|| {
+        let number = *ids.entry(word).or_insert_with(|| {
             self.places.push(place);
             self.places.len()
         });
@@ -529,7 +533,7 @@ impl<W: Pod + Eq + Hash> Leaves for Values<'_, W> {
     }
 }
 
-/// What is stored without values: it is all the same.
+/// Leaves without values: all are equal.
 struct Truth;
 
 impl Leaves for Truth {
@@ -538,15 +542,15 @@ impl Leaves for Truth {
     }
 }
 
-/// Runs `build` with the numbers of leaves, and keeps where their values are.
+/// Runs `build` with the ids of leaves, and returns the positions of their values.
 fn with_leaves(
     values: Option<&ValueArray>,
     unstored: Unstored,
     blank: Option<Value>,
-    tells_apart: bool,
-    build: impl FnOnce(&mut dyn Leaves) -> Result<Structure>,
-) -> Result<Structure> {
-    let Some(values) = values else { return Ok(Structure { leaves: vec![0], ..build(&mut Truth)? }) };
+    distinguishes: bool,
+    build: impl FnOnce(&mut dyn Leaves) -> Result<FiberIds>,
+) -> Result<FiberIds> {
+    let Some(values) = values else { return Ok(FiberIds { leaves: vec![0], ..build(&mut Truth)? }) };
     let stored = match &unstored {
         Unstored::Number(number) => Some(differing(values, *number)?).filter(|mask| !mask.is_full()),
         _ => None,
@@ -556,16 +560,16 @@ fn with_leaves(
             Unstored::Bits(value) => Some(stored_form(value)),
             _ => None,
         };
-        let found = tells_apart.then(|| HashMap::with_hasher(Seeded::new()));
-        // The blank leaf has a number, but is never written.
+        let ids = distinguishes.then(|| HashMap::with_hasher(Seeded::new()));
+        // The blank leaf has an id, but is never written.
         let (blank, places) = (blank.map(stored_form), vec![0; usize::from(blank.is_some())]);
-        let mut leaves = Values { words, stored, unstored, blank, found, last: None, places };
+        let mut leaves = Values { words, stored, unstored, blank, ids, last: None, places };
         let structure = build(&mut leaves)?;
-        Ok(Structure { leaves: leaves.places, ..structure })
+        Ok(FiberIds { leaves: leaves.places, ..structure })
     })
 }
 
-/// A quick hash that nobody can foresee, so that no tensor can be made to collide.
+/// A fast hash with a random seed, so that no input can force collisions.
 #[derive(Clone, Copy)]
 struct Seeded(u64);
 

@@ -1,12 +1,12 @@
-//! Values moved as words of their size: conversion does not care what the bits mean.
+//! Type-erased moves of values: words of their size.
 
 use crate::memory::{filled, reserve};
 use crate::{Index, IndexArray, ValueArray, with_indices, with_values};
 use bytemuck::Pod;
 use tamis_ir::{Value, diag::Result};
 
-/// Runs `$body` with `$x` bound to the values as a slice of plain words (six types for thirteen), and
-/// wraps the vector of words that it gives into an array of the same value type.
+/// Runs `$body` with `$x` bound to the values as a slice of plain words (six types for thirteen),
+/// and converts its vector of words to an array of the same value type.
 macro_rules! map_words {
     ($values:expr, $x:ident => $body:expr) => {{
         macro_rules! arm {
@@ -64,13 +64,13 @@ macro_rules! with_words {
 }
 pub(crate) use with_words;
 
-/// A scalar as the plain type it is stored in, which must have its size.
+/// A scalar as a plain type of its size.
 pub(crate) fn stored_form<T: Pod>(value: Value) -> T {
     let one = ValueArray::from_values(&[value], value.dtype());
     with_values!(&one, x => bytemuck::pod_read_unaligned(bytemuck::cast_slice(&x[..])))
 }
 
-/// The values at the given places.
+/// Gathers the values at these positions.
 pub(crate) fn gather(values: &ValueArray, places: &IndexArray) -> Result<ValueArray> {
     fn gather<W: Pod, P: Index>(words: &[W], places: &[P]) -> Result<Vec<W>> {
         let mut out = reserve(places.len(), "values")?;
@@ -80,7 +80,7 @@ pub(crate) fn gather(values: &ValueArray, places: &IndexArray) -> Result<ValueAr
     Ok(map_words!(values, words => with_indices!(places, places => gather(words, places)?)))
 }
 
-/// The values at the given positions; shared when these are all of them in order.
+/// Gathers the values at these positions; zero-copy if these are all of them in order.
 pub(crate) fn gather_positions(values: &ValueArray, positions: &[usize]) -> Result<ValueArray> {
     fn gather<W: Pod>(words: &[W], positions: &[usize]) -> Result<Vec<W>> {
         let mut out = reserve(positions.len(), "values")?;
@@ -93,7 +93,8 @@ pub(crate) fn gather_positions(values: &ValueArray, positions: &[usize]) -> Resu
     Ok(map_words!(values, words => gather(words, positions)?))
 }
 
-/// `count` values: the given ones at their positions, the fill elsewhere; shared when nothing moves.
+/// Scatters values to these positions of an array of `count` elements, with the fill elsewhere;
+/// zero-copy if nothing moves.
 pub(crate) fn scatter(values: &ValueArray, positions: &[usize], count: usize, fill: Value) -> Result<ValueArray> {
     fn scatter<W: Pod>(words: &[W], positions: &[usize], count: usize, fill: Value) -> Result<Vec<W>> {
         let mut out = filled(count, stored_form(fill), "the values of a tensor")?;

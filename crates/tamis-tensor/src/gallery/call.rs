@@ -1,4 +1,5 @@
-//! Generators as text: `laplacian(1000)`, `rand(100,200; 0.1; 42)`, with a span for every mistake.
+//! Parser of generator calls: `laplacian(1000)`, `rand(100,200; 0.1; 42)`, with a span for every
+//! mistake.
 
 use super::table::{GENERATORS, Generator, Loose, find};
 use crate::Coordinates;
@@ -8,31 +9,31 @@ use tamis_ir::diag::{Result, did_you_mean};
 use tamis_ir::text::lexer::{Tok, Token, lex_line};
 use tamis_ir::{Code, Diagnostic, Source, Span};
 
-/// A call of a generator whose name and arguments have been checked, ready to [`Call::generate`].
+/// A call of a generator with checked name and arguments, ready to [`GeneratorCall::generate`].
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct GeneratorCall {
     generator: &'static Generator,
     arguments: Vec<Argument>,
     source: Arc<Source>,
 }
 
-impl Call {
-    /// The row of [`GENERATORS`] that is called.
+impl GeneratorCall {
+    /// The row of [`GENERATORS`].
     pub fn generator(&self) -> &'static Generator {
         self.generator
     }
 
-    /// The text as it was given.
+    /// The source text.
     pub fn text(&self) -> &str {
         self.source.text.trim()
     }
 
-    /// What the call says if it is `rand` or `ones`, whose arguments may be left open; `None` for other generators.
+    /// The arguments of `rand` or `ones`, which may be omitted; `None` for other generators.
     ///
     /// ```
     /// let call = tamis_tensor::gallery::parse("rand(; 0.1)").unwrap();
-    /// let said = call.loose().unwrap();
-    /// assert_eq!((said.shape, said.density, said.seed), (None, Some(0.1), None));
+    /// let arguments = call.loose().unwrap();
+    /// assert_eq!((arguments.shape, arguments.density, arguments.seed), (None, Some(0.1), None));
     /// ```
     pub fn loose(&self) -> Option<Loose> {
         let mut arguments = Arguments::new(self);
@@ -43,7 +44,7 @@ impl Call {
         }
     }
 
-    /// Makes the entries. Labels of a diagnostic point into [`Call::text`]'s source.
+    /// Generates the entries. Labels of a diagnostic point into [`GeneratorCall::text`]'s source.
     pub fn generate(&self) -> Result<Coordinates> {
         let everything = Span::new(0..self.source.text.len());
         (self.generator.bind)(&mut Arguments::new(self)).and_then(|plan| plan()).map_err(|mut d| {
@@ -55,20 +56,21 @@ impl Call {
     }
 }
 
-/// Two calls are the same if they are written the same.
-impl PartialEq for Call {
-    fn eq(&self, other: &Call) -> bool {
+/// Two calls are equal if their texts are.
+impl PartialEq for GeneratorCall {
+    fn eq(&self, other: &GeneratorCall) -> bool {
         self.text() == other.text()
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for GeneratorCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.text())
     }
 }
 
-/// Whether a text has the form `word(...)` and so calls a generator (known or not), rather than naming a file.
+/// True if a text has the form `word(...)` and so calls a generator (known or not), rather than
+/// naming a file.
 ///
 /// ```
 /// use tamis_tensor::gallery::is_call;
@@ -82,8 +84,8 @@ pub fn is_call(text: &str) -> bool {
     rest.ends_with(')') && !name.is_empty() && name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// What to say about a text that names no file, and is nearly a call: the name of a generator without its arguments, or a
-/// parenthesis that is not closed.
+/// The diagnostic for a text that names no file, and is nearly a call: a generator without
+/// arguments, or with an unclosed parenthesis.
 ///
 /// ```
 /// use tamis_tensor::gallery::almost_call;
@@ -93,12 +95,12 @@ pub fn is_call(text: &str) -> bool {
 pub fn almost_call(text: &str) -> Option<Diagnostic> {
     let trimmed = text.trim();
     let whole = Span::new(0..text.len());
-    let told = |message: String, label: &str| {
+    let mistake = |message: String, label: &str| {
         Diagnostic::new(Code::E0904, message).label(whole, label).with_source(&Source::new("generator", text))
     };
     if let Some(generator) = find(trimmed) {
         let message = format!("`{trimmed}` is a generator, which is called with its arguments");
-        return Some(told(message, "without arguments").help(format!("write `{}`", generator.signature)));
+        return Some(mistake(message, "without arguments").help(format!("write `{}`", generator.signature)));
     }
     let (name, _) = trimmed.split_once('(')?;
     let name = name.trim_end();
@@ -107,14 +109,14 @@ pub fn almost_call(text: &str) -> Option<Diagnostic> {
         return None;
     }
     let closed = format!("{trimmed})");
-    let d = told(format!("the parenthesis after `{name}` is not closed"), "neither a generator nor a file");
+    let d = mistake(format!("the parenthesis after `{name}` is not closed"), "neither a generator nor a file");
     Some(match parse(&closed) {
         Ok(_) => d.help(format!("write `{closed}`")),
         Err(further) => further.help.iter().fold(d, |d, help| d.help(help.clone())),
     })
 }
 
-/// Reads a call, and checks the name, and the number and kinds of the arguments.
+/// Parses a call, and checks the name, and the number and types of the arguments.
 ///
 /// ```
 /// use tamis_tensor::gallery::parse;
@@ -122,15 +124,15 @@ pub fn almost_call(text: &str) -> Option<Diagnostic> {
 /// let d = parse("laplacien(1000)").unwrap_err();
 /// assert!(d.help[0].contains("did you mean `laplacian`?"));
 /// ```
-pub fn parse(text: &str) -> Result<Call> {
+pub fn parse(text: &str) -> Result<GeneratorCall> {
     let source = Source::new("generator", text);
     let call = read(text, &source).map_err(|d| d.with_source(&source))?;
-    // Only the check counts here; the plan is made again when it is wanted.
+    // Only the check counts here; the generator is bound again when it runs.
     let _plan = (call.generator.bind)(&mut Arguments::new(&call)).map_err(|d| d.with_source(&source))?;
     Ok(call)
 }
 
-/// Reads a call and makes its entries.
+/// Parses a call and generates its entries.
 ///
 /// ```
 /// assert_eq!(tamis_tensor::gallery::generate("laplacian(1000)").unwrap().len(), 4_996_000);
@@ -144,25 +146,25 @@ struct Argument {
     name: Option<(String, Span)>,
     value: ArgumentValue,
     span: Span,
-    /// How many `;` stand before it.
+    /// The number of `;` before it.
     group: usize,
 }
 
 #[derive(Clone, Debug)]
 enum ArgumentValue {
     Integer(u64),
-    /// Not an integer that a count could be: negative or a float.
+    /// A number that is no count: negative or a float.
     Number(f64),
     Word(String),
     Tuple(Vec<(ArgumentValue, Span)>),
 }
 
-fn read(text: &str, source: &Arc<Source>) -> Result<Call> {
+fn read(text: &str, source: &Arc<Source>) -> Result<GeneratorCall> {
     let (tokens, errors) = lex_line(text);
     if let Some(error) = errors.into_iter().next() {
         return Err(error);
     }
-    let mut reader = Reader { tokens, at: 0 };
+    let mut reader = CallParser { tokens, at: 0 };
     let token = reader.next();
     let Tok::Ident(name) = &token.tok else {
         return Err(expected("the name of a generator", &token).help("for example `laplacian(1000)`"));
@@ -177,10 +179,10 @@ fn read(text: &str, source: &Arc<Source>) -> Result<Call> {
         return Err(d.help(format!("generators are {}", names.join(" "))));
     };
     let arguments = reader.arguments().map_err(|d| d.help(format!("write `{}`", generator.signature)))?;
-    Ok(Call { generator, arguments, source: source.clone() })
+    Ok(GeneratorCall { generator, arguments, source: source.clone() })
 }
 
-struct Reader {
+struct CallParser {
     tokens: Vec<Token>,
     at: usize,
 }
@@ -190,8 +192,8 @@ fn expected(what: &str, found: &Token) -> Diagnostic {
         .label(found.span, format!("expected {what}"))
 }
 
-impl Reader {
-    /// The next token; the last one (the end of the text) over and over.
+impl CallParser {
+    /// The next token; the end of the text repeats.
     fn next(&mut self) -> Token {
         let token = self.tokens.get(self.at).or(self.tokens.last()).cloned();
         self.at += 1;
@@ -212,7 +214,7 @@ impl Reader {
         let mut group = 0;
         if !self.eat(")") {
             loop {
-                // A group may be left empty, as the shape of a scalar: `rand(; 1; 42)`.
+                // A group may be empty, as the shape of a scalar: `rand(; 1; 42)`.
                 while self.eat(";") {
                     group += 1;
                 }
@@ -280,16 +282,16 @@ impl Reader {
     }
 }
 
-/// The arguments of a call, taken one after the other (or by name) by the function that binds them.
+/// The arguments of a call, consumed in order (or by name) by the binding function.
 pub struct Arguments {
     left: Vec<Argument>,
     signature: &'static str,
-    /// Where a missing argument would stand.
+    /// The span of a missing argument.
     end: Span,
 }
 
 impl Arguments {
-    fn new(call: &Call) -> Arguments {
+    fn new(call: &GeneratorCall) -> Arguments {
         let end = call.source.text.trim_end().len();
         let end = Span::new(end.saturating_sub(1)..end);
         Arguments { left: call.arguments.clone(), signature: call.generator.signature, end }
@@ -300,12 +302,12 @@ impl Arguments {
         Diagnostic::new(Code::E0904, message).label(span, label).help(help)
     }
 
-    /// The argument of this name if it is written by name, else the next one without a name.
+    /// The keyword argument of this name, else the next positional one.
     fn take(&mut self, name: &str) -> Option<Argument> {
         self.take_up_to(name, usize::MAX)
     }
 
-    /// As [`Arguments::take`], but not beyond a group: in `rand(3;; 7)` the density is left out.
+    /// As [`Arguments::take`], but not beyond a group: in `rand(3;; 7)` the density is omitted.
     fn take_up_to(&mut self, name: &str, group: usize) -> Option<Argument> {
         let named = self.left.iter().position(|a| a.name.as_ref().is_some_and(|(n, _)| n == name));
         let at = named
@@ -327,22 +329,22 @@ impl Arguments {
         }
     }
 
-    /// An integer that must be there.
+    /// A required integer.
     pub(super) fn count(&mut self, name: &str) -> Result<u64> {
         self.optional_count(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// An integer that may be left out.
+    /// An optional integer.
     pub(super) fn optional_count(&mut self, name: &str) -> Result<Option<u64>> {
         self.take(name).map(|a| self.integer(name, &a.value, a.span)).transpose()
     }
 
-    /// The seed, 0 if it is left out.
+    /// The seed, 0 by default.
     pub(super) fn seed(&mut self) -> Result<u64> {
         Ok(self.optional_count("seed")?.unwrap_or(0))
     }
 
-    /// A share from 0 to 1 that may be left out, in the second group if there are groups.
+    /// An optional fraction from 0 to 1, in the second group if there are groups.
     pub(super) fn share(&mut self, name: &str) -> Result<Option<f64>> {
         let Some(argument) = self.take_up_to(name, 1) else { return Ok(None) };
         match argument.value {
@@ -355,7 +357,7 @@ impl Arguments {
         }
     }
 
-    /// One of some words, quoted or not; the first if it is left out.
+    /// One of several keywords, quoted or not; the first one by default.
     pub(super) fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)], default: T) -> Result<T> {
         let Some(argument) = self.take(name) else { return Ok(default) };
         let listed: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
@@ -369,7 +371,7 @@ impl Arguments {
         }
     }
 
-    /// The sizes of the dimensions: a tuple, or everything up to the first `;`; `None` if nothing stands there.
+    /// The sizes of the dimensions: a tuple, or everything up to the first `;`; `None` if omitted.
     pub(super) fn shape(&mut self) -> Result<Option<Vec<u64>>> {
         let tuple = self.left.iter().position(|a| match &a.name {
             Some((name, _)) => name == "shape",
@@ -396,7 +398,7 @@ impl Arguments {
         Ok(Some(shape).filter(|shape| !shape.is_empty()))
     }
 
-    /// Checks that nothing is left.
+    /// Checks that all arguments are consumed.
     pub(super) fn end(&mut self) -> Result<()> {
         match self.left.first() {
             None => Ok(()),

@@ -1,4 +1,5 @@
-//! Collecting entries: sizes are checked before memory is taken, columns get the narrowest width.
+//! Collection of generated entries: memory is checked before allocation, columns get the narrowest
+//! width.
 
 use super::stream::{refuse, reserve};
 use crate::{Coordinates, IndexArray};
@@ -8,8 +9,8 @@ use tamis_ir::format::{MAX_RANK, Width};
 /// The largest size of a dimension.
 const MAX_DIMENSION: u64 = i64::MAX as u64;
 
-/// Entries in the order they are generated, with memory for all of them.
-pub(super) struct Entries {
+/// Entries in the order of generation, with capacity for all of them.
+pub(super) struct EntryCollector {
     shape: Vec<u64>,
     columns: Vec<Column>,
     pub(super) values: Vec<f64>,
@@ -55,18 +56,18 @@ impl Column {
     }
 }
 
-impl Entries {
-    /// Makes room for `count` entries of a tensor of this shape, or says why there is none.
-    pub(super) fn new(shape: &[u64], count: u128) -> Result<Entries> {
+impl EntryCollector {
+    /// Reserves capacity for `count` entries of a tensor of this shape, or returns a diagnostic.
+    pub(super) fn new(shape: &[u64], count: u128) -> Result<EntryCollector> {
         check_shape(shape)?;
         let bytes_each: u64 =
             8 + shape.iter().map(|n| Width::automatic(n.saturating_sub(1)).size() as u64).sum::<u64>();
         let count = check_memory(count, bytes_each)?;
         let columns = shape.iter().map(|n| Column::new(*n, count)).collect::<Result<_>>()?;
-        Ok(Entries { shape: shape.to_vec(), columns, values: reserve(count)? })
+        Ok(EntryCollector { shape: shape.to_vec(), columns, values: reserve(count)? })
     }
 
-    /// The two columns of a matrix and its values, to be filled.
+    /// The two columns of a matrix and its values, for writing.
     pub(super) fn matrix(&mut self) -> Option<(&mut Column, &mut Column, &mut Vec<f64>)> {
         match self.columns.as_mut_slice() {
             [rows, columns] => Some((rows, columns, &mut self.values)),
@@ -74,7 +75,7 @@ impl Entries {
         }
     }
 
-    /// Adds an entry by its number in row-major order.
+    /// Adds an entry by its row-major offset.
     #[inline]
     pub(super) fn push_cell(&mut self, mut cell: u128, value: f64) {
         for (column, n) in self.columns.iter_mut().zip(&self.shape).rev() {
@@ -96,7 +97,7 @@ impl Entries {
         self.values.push(value);
     }
 
-    /// The entries as plain data.
+    /// The entries as a coordinate list.
     pub(super) fn finish(self) -> Coordinates {
         let columns = self.columns.into_iter().map(|column| match column {
             Column::U32(column) => IndexArray::from(column),
@@ -132,7 +133,8 @@ pub(super) fn cells(shape: &[u64]) -> Result<u128> {
         .ok_or_else(|| refuse("the shape has more than 2^128 cells", "choose smaller sizes, or fewer dimensions"))
 }
 
-/// Whether `count` things of `bytes_each` bytes fit this machine's free memory, as far as that is known.
+/// Checks that `count` elements of `bytes_each` bytes fit this machine's free memory, if it is
+/// known.
 pub(super) fn check_memory(count: u128, bytes_each: u64) -> Result<usize> {
     let needed = count.checked_mul(u128::from(bytes_each));
     let limit = available_memory().unwrap_or(u64::MAX / 2);
@@ -146,7 +148,7 @@ pub(super) fn check_memory(count: u128, bytes_each: u64) -> Result<usize> {
     }
 }
 
-/// A number of bytes for people.
+/// A number of bytes, formatted for people.
 fn bytes(count: u128) -> String {
     const UNITS: [&str; 9] = ["bytes", "KB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"];
     let mut scaled = count as f64;
@@ -159,10 +161,10 @@ fn bytes(count: u128) -> String {
     format!("{scaled:.digits$} {}", UNITS[unit])
 }
 
-/// Bytes that can be taken without driving the machine into swapping, where the system tells.
+/// The bytes that can be allocated without swapping, if the system reports it.
 ///
-/// Systems that overcommit grant far more than they have and end the process when it is used, so that asking the
-/// allocator alone would not do.
+/// Systems that overcommit grant far more than they have and kill the process on use, so the answer
+/// of the allocator alone is not sufficient.
 fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

@@ -1,17 +1,18 @@
 //! Random graphs as adjacency matrices.
 
-use super::entries::{Entries, check_memory};
+use super::entries::{EntryCollector, check_memory};
 use super::sample::radix_sort;
-use super::stream::{Purpose, Stream, refuse, reserve};
+use super::stream::{Stream, StreamPurpose, refuse, reserve};
 use crate::Coordinates;
 use tamis_ir::diag::Result;
 
-/// An R-MAT graph as Graph500 makes it: 2^`scale` nodes, `edges_per_node` * 2^`scale` directed edges drawn with the
-/// quadrant probabilities a, b, c, d = 0.57, 0.19, 0.19, 0.05, and weights uniform in (0, 1).
+/// An R-MAT graph as in Graph500: 2^`scale` nodes, `edges_per_node` * 2^`scale` directed edges
+/// drawn with the quadrant probabilities a, b, c, d = 0.57, 0.19, 0.19, 0.05, and weights uniform
+/// in (0, 1).
 ///
-/// An edge that is drawn several times is stored once, so that there are somewhat fewer entries than edges drawn.
-/// Self loops are kept, the matrix is not made symmetric, and nodes keep their numbers (low numbers have high degrees):
-/// each of these steps is easily done afterwards, and none could be undone.
+/// Duplicate edges are stored once, so nnz is somewhat below the number of drawn edges. Self loops
+/// are kept, the matrix is not made symmetric, and nodes are not relabelled (low ids have high
+/// degrees): each of these steps is easily done afterwards, and none could be undone.
 ///
 /// ```
 /// let a = tamis_tensor::gallery::rmat(10, 8, 1).unwrap();
@@ -25,15 +26,15 @@ pub fn rmat(scale: u32, edges_per_node: u64, seed: u64) -> Result<Coordinates> {
     }
     let nodes = 1u64 << scale;
     let drawn = u128::from(nodes) * u128::from(edges_per_node);
-    // The edges, and as much again to sort them.
+    // The edges, and the same amount for sorting.
     let drawn = check_memory(drawn, 16)?;
     let mut edges: Vec<u64> = reserve(drawn)?;
-    let mut stream = Stream::new(seed, Purpose::Structure);
+    let mut stream = Stream::new(seed, StreamPurpose::Structure);
     edges.extend((0..drawn).map(|_| edge(&mut stream, scale)));
     radix_sort(&mut edges, 2 * scale)?;
     edges.dedup();
-    let mut entries = Entries::new(&[nodes, nodes], edges.len() as u128)?;
-    let mut weights = Stream::new(seed, Purpose::Values);
+    let mut entries = EntryCollector::new(&[nodes, nodes], edges.len() as u128)?;
+    let mut weights = Stream::new(seed, StreamPurpose::Values);
     if let Some((rows, columns, values)) = entries.matrix() {
         for edge in edges {
             rows.push(edge >> scale);
@@ -44,7 +45,8 @@ pub fn rmat(scale: u32, edges_per_node: u64, seed: u64) -> Result<Coordinates> {
     Ok(entries.finish())
 }
 
-/// The probabilities a, a+b and a+b+c in units of 2^-32: floats would round differently on other platforms.
+/// The probabilities a, a+b and a+b+c in units of 2^-32: floats would round differently on other
+/// platforms.
 const A: u64 = (0.57 * (1u64 << 32) as f64) as u64;
 const A_B: u64 = (0.76 * (1u64 << 32) as f64) as u64;
 const A_B_C: u64 = (0.95 * (1u64 << 32) as f64) as u64;
@@ -56,7 +58,7 @@ fn edge(stream: &mut Stream, scale: u32) -> u64 {
         // One word decides two levels.
         word = if level % 2 == 0 { stream.word() } else { word >> 32 };
         let draw = word & 0xffff_ffff;
-        // Without branches, which would be mispredicted every other time.
+        // Without branches, which would be mispredicted half of the time.
         let (past_a, past_b, past_c) = (u64::from(draw >= A), u64::from(draw >= A_B), u64::from(draw >= A_B_C));
         row = row << 1 | past_b;
         column = column << 1 | (past_a ^ past_b ^ past_c);

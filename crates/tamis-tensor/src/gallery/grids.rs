@@ -1,6 +1,6 @@
 //! Discrete Laplacians on rectangular grids.
 
-use super::entries::Entries;
+use super::entries::EntryCollector;
 use super::stream::refuse;
 use crate::Coordinates;
 use tamis_ir::diag::Result;
@@ -15,13 +15,14 @@ pub fn laplacian(n: u64) -> Result<Coordinates> {
     laplacian_grid(&[n, n])
 }
 
-/// The 7-point Laplacian of an `n` x `n` x `n` grid: `n`³ rows, 6 on the diagonal, -1 for each neighbour.
+/// The 7-point Laplacian of an `n` x `n` x `n` grid: `n`³ rows, 6 on the diagonal, -1 for each
+/// neighbour.
 pub fn laplacian3(n: u64) -> Result<Coordinates> {
     laplacian_grid(&[n, n, n])
 }
 
-/// The Laplacian of a rectangular grid of any rank: twice the rank on the diagonal, -1 for each neighbour, and nothing
-/// beyond the edges (Dirichlet). Points are numbered in row-major order.
+/// The Laplacian of a rectangular grid of any rank: twice the rank on the diagonal, -1 for each
+/// neighbour, with Dirichlet boundaries. Points are in row-major order.
 ///
 /// ```
 /// let a = tamis_tensor::gallery::laplacian_grid(&[4]).unwrap();
@@ -30,18 +31,18 @@ pub fn laplacian3(n: u64) -> Result<Coordinates> {
 pub fn laplacian_grid(grid: &[u64]) -> Result<Coordinates> {
     let too_large = || refuse("the grid has more than 2^63-1 points", "choose a smaller grid");
     let product = |sizes: &[u64]| sizes.iter().try_fold(1u64, |product, n| product.checked_mul(*n));
-    // A product with a zero factor is zero, also where its other factors overflow.
+    // A product with a zero factor is zero, also if its other factors overflow.
     let points = if grid.contains(&0) { 0 } else { product(grid).ok_or_else(too_large)? };
     if points > i64::MAX as u64 {
         return Err(too_large());
     }
     let links: u128 =
         grid.iter().map(|n| 2 * u128::from(points) / u128::from((*n).max(1)) * u128::from(n.saturating_sub(1))).sum();
-    let mut entries = Entries::new(&[points, points], u128::from(points) + links)?;
+    let mut entries = EntryCollector::new(&[points, points], u128::from(points) + links)?;
     if points == 0 {
         return Ok(entries.finish());
     }
-    // How far the neighbour along each dimension is in row-major numbering, the farthest first.
+    // The row-major strides of neighbours, the largest first.
     let strides: Vec<u64> = (0..grid.len()).map(|d| grid[d + 1..].iter().product()).collect();
     let centre = 2.0 * grid.len() as f64;
     let mut at = vec![0u64; grid.len()];

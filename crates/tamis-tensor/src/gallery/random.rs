@@ -1,12 +1,13 @@
-//! Tensors whose structure is random: entries anywhere, dense blocks, permutations.
+//! Generators of random structure: uniform entries, dense blocks, permutations.
 
-use super::entries::{Entries, cells, check_memory};
+use super::entries::{EntryCollector, cells, check_memory};
 use super::sample::sorted_sample;
-use super::stream::{Purpose, Stream, refuse, reserve};
+use super::stream::{Stream, StreamPurpose, refuse, reserve};
 use crate::Coordinates;
 use tamis_ir::diag::Result;
 
-/// A tensor with exactly `round(density * cells)` entries anywhere, and values uniform in (0, 1).
+/// A tensor with exactly `round(density * cells)` uniformly distributed entries, and values uniform
+/// in (0, 1).
 ///
 /// The density is from 0 to 1; at 1, every cell has an entry.
 ///
@@ -21,7 +22,7 @@ pub fn random(shape: &[u64], density: f64, seed: u64) -> Result<Coordinates> {
     sampled(shape, cells, round_share(density, cells), seed)
 }
 
-/// A tensor with exactly `count` entries anywhere, and values uniform in (0, 1).
+/// A tensor with exactly `count` uniformly distributed entries, and values uniform in (0, 1).
 ///
 /// ```
 /// let a = tamis_tensor::gallery::random_nnz(&[1 << 40, 1 << 40], 1000, 7).unwrap();
@@ -37,16 +38,17 @@ pub fn random_nnz(shape: &[u64], count: u64, seed: u64) -> Result<Coordinates> {
 }
 
 fn sampled(shape: &[u64], cells: u128, count: u128, seed: u64) -> Result<Coordinates> {
-    let mut entries = Entries::new(shape, count)?;
-    let mut values = Stream::new(seed, Purpose::Values);
-    sorted_sample(&mut Stream::new(seed, Purpose::Structure), cells, count, |cell| {
+    let mut entries = EntryCollector::new(shape, count)?;
+    let mut values = Stream::new(seed, StreamPurpose::Values);
+    sorted_sample(&mut Stream::new(seed, StreamPurpose::Structure), cells, count, |cell| {
         entries.push_cell(cell, values.unit());
     })?;
     Ok(entries.finish())
 }
 
-/// A square matrix of dense `block` x `block` blocks: exactly `round(density * blocks)` of the aligned blocks are stored,
-/// with values uniform in (0, 1). Blocks at the right and lower edge are cut off if `block` does not divide `n`.
+/// A square matrix of dense `block` x `block` blocks: exactly `round(density * blocks)` of the
+/// aligned blocks are stored, with values uniform in (0, 1). Blocks at the right and lower edge are
+/// cut off if `block` does not divide `n`.
 ///
 /// ```
 /// let a = tamis_tensor::gallery::blocked(8, 4, 0.5, 1).unwrap();
@@ -61,14 +63,14 @@ pub fn blocked(n: u64, block: u64, density: f64, seed: u64) -> Result<Coordinate
     let blocks = u128::from(per_side) * u128::from(per_side);
     let count = round_share(density, blocks);
     let mut chosen: Vec<(u64, u64)> = reserve(check_memory(count, 16)?)?;
-    sorted_sample(&mut Stream::new(seed, Purpose::Structure), blocks, count, |k| {
+    sorted_sample(&mut Stream::new(seed, StreamPurpose::Structure), blocks, count, |k| {
         chosen.push(((k / u128::from(per_side)) as u64, (k % u128::from(per_side)) as u64));
     })?;
     let extent = |k: u64| k * block..(k + 1).saturating_mul(block).min(n);
     let length = |k: u64| extent(k).end - extent(k).start;
     let total = chosen.iter().fold(0u128, |sum, (i, j)| sum + u128::from(length(*i)) * u128::from(length(*j)));
-    let mut entries = Entries::new(&[n, n], total)?;
-    let mut stream = Stream::new(seed, Purpose::Values);
+    let mut entries = EntryCollector::new(&[n, n], total)?;
+    let mut stream = Stream::new(seed, StreamPurpose::Values);
     if let Some((rows, columns, values)) = entries.matrix() {
         for block_row in chosen.chunk_by(|a, b| a.0 == b.0) {
             for row in extent(block_row[0].0) {
@@ -83,16 +85,16 @@ pub fn blocked(n: u64, block: u64, density: f64, seed: u64) -> Result<Coordinate
     Ok(entries.finish())
 }
 
-/// A permutation matrix: one 1 in each row and in each column, all permutations equally likely.
+/// A permutation matrix: one 1 in each row and in each column, uniformly distributed.
 ///
 /// ```
 /// assert_eq!(tamis_tensor::gallery::permutation(5, 3).unwrap().len(), 5);
 /// ```
 pub fn permutation(n: u64, seed: u64) -> Result<Coordinates> {
-    let mut entries = Entries::new(&[n, n], u128::from(n))?;
+    let mut entries = EntryCollector::new(&[n, n], u128::from(n))?;
     let mut order: Vec<u64> = reserve(check_memory(u128::from(n), 8)?)?;
     order.extend(0..n);
-    let mut stream = Stream::new(seed, Purpose::Structure);
+    let mut stream = Stream::new(seed, StreamPurpose::Structure);
     for k in (1..order.len()).rev() {
         order.swap(k, stream.below(k as u64 + 1) as usize);
     }
@@ -114,7 +116,7 @@ fn check_density(density: f64) -> Result<()> {
     ))
 }
 
-/// `density` of `whole`, rounded; the whole itself for 1, however large.
+/// `density * whole`, rounded; `whole` itself for density 1, without rounding errors.
 fn round_share(density: f64, whole: u128) -> u128 {
     if density == 1.0 { whole } else { ((density * whole as f64).round() as u128).min(whole) }
 }

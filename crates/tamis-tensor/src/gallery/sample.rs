@@ -1,14 +1,16 @@
-//! Sampling without replacement in linear time, sorted, without memory of the size of the whole.
+//! Sampling without replacement: sorted, in linear time, and in memory proportional to the sample.
 
 use super::entries::check_memory;
 use super::stream::{Stream, reserve};
 use tamis_ir::diag::Result;
 
-/// Calls `visit` with `count` different numbers below `cells`, in increasing order, all subsets equally likely.
+/// Calls `visit` with `count` distinct numbers below `cells`, in increasing order, uniformly
+/// distributed over all subsets.
 ///
-/// By definition the sample is the first `count` different numbers among `stream.below(cells)`, or, if `count` is more
-/// than half of `cells`, everything but such a sample. How that is computed (a bitmap, or sorting) is a matter of memory
-/// and does not change the result. The caller has checked that `count <= cells`.
+/// By definition the sample is the first `count` distinct numbers among `stream.below(cells)`, or,
+/// if `count` is more than half of `cells`, the complement of such a sample. The algorithm (a
+/// bitmap, or sorting) depends on memory and does not change the result. The caller has checked
+/// that `count <= cells`.
 pub(super) fn sorted_sample(stream: &mut Stream, cells: u128, count: u128, mut visit: impl FnMut(u128)) -> Result<()> {
     if count == 0 {
         return Ok(());
@@ -18,7 +20,7 @@ pub(super) fn sorted_sample(stream: &mut Stream, cells: u128, count: u128, mut v
         for_each_bit(&map, cells, false, visit);
         return Ok(());
     }
-    // A bitmap that is no larger than the list of the numbers.
+    // A bitmap that is no larger than an array of the numbers.
     if cells / 64 <= count {
         let map = bitmap(stream, cells, count)?;
         for_each_bit(&map, cells, true, visit);
@@ -35,12 +37,12 @@ pub(super) fn sorted_sample(stream: &mut Stream, cells: u128, count: u128, mut v
     Ok(())
 }
 
-/// Marks the first `count` different numbers of the stream below `cells`.
+/// Marks the first `count` distinct numbers of the stream below `cells`.
 fn bitmap(stream: &mut Stream, cells: u128, count: u128) -> Result<Vec<u64>> {
     let words = check_memory(cells.div_ceil(64), 8)?;
     let mut map: Vec<u64> = reserve(words)?;
     map.resize(words, 0);
-    // The bitmap is in memory, so that its number of bits fits 64 bits.
+    // The bitmap is in memory, so its number of bits fits 64 bits.
     let cells = cells as u64;
     let mut left = count;
     while left > 0 {
@@ -56,7 +58,7 @@ fn for_each_bit(map: &[u64], cells: u128, set: bool, mut visit: impl FnMut(u128)
     for (k, word) in map.iter().enumerate() {
         let first = k as u128 * 64;
         let mut bits = if set { *word } else { !*word };
-        // Beyond the last cell there is nothing to find.
+        // No number lies beyond the last cell.
         if cells - first < 64 {
             bits &= (1u64 << (cells - first)) - 1;
         }
@@ -67,10 +69,11 @@ fn for_each_bit(map: &[u64], cells: u128, set: bool, mut visit: impl FnMut(u128)
     }
 }
 
-/// The first `count` different numbers that `draw` gives, sorted; numbers have at most `bits` bits.
+/// The first `count` distinct numbers that `draw` returns, sorted; numbers have at most `bits`
+/// bits.
 ///
-/// Each round draws as many numbers as are still missing, so that no round can draw one too many.
-fn distinct<K: Key>(count: u128, bits: u32, mut draw: impl FnMut() -> K) -> Result<Vec<K>> {
+/// Each round draws only the number of missing elements, so that no round draws too many.
+fn distinct<K: SampleKey>(count: u128, bits: u32, mut draw: impl FnMut() -> K) -> Result<Vec<K>> {
     let count = check_memory(count, 2 * size_of::<K>() as u64)?;
     let mut kept: Vec<K> = reserve(count)?;
     let mut fresh: Vec<K> = reserve(count)?;
@@ -84,8 +87,8 @@ fn distinct<K: Key>(count: u128, bits: u32, mut draw: impl FnMut() -> K) -> Resu
     Ok(kept)
 }
 
-/// Merges sorted `fresh` into sorted `kept`, in place from the end, leaving out what is there already.
-fn merge_new<K: Key>(kept: &mut Vec<K>, fresh: &[K]) {
+/// Merges sorted `fresh` into sorted `kept`, in place from the end, without duplicates.
+fn merge_new<K: SampleKey>(kept: &mut Vec<K>, fresh: &[K]) {
     if kept.is_empty() {
         kept.extend_from_slice(fresh);
         return;
@@ -101,12 +104,12 @@ fn merge_new<K: Key>(kept: &mut Vec<K>, fresh: &[K]) {
         at -= 1;
         kept[at] = *key;
     }
-    // Everything is sorted now, with the numbers that were drawn again standing twice.
+    // Everything is sorted now, and numbers that were drawn again are adjacent duplicates.
     kept.dedup();
 }
 
-/// A number that can be sorted digit by digit.
-pub(super) trait Key: Copy + Ord + Default {
+/// An integer key of a radix sort.
+pub(super) trait SampleKey: Copy + Ord + Default {
     /// The digit of [`DIGIT_BITS`] bits at this shift.
     fn digit(self, shift: u32) -> usize;
 }
@@ -115,23 +118,23 @@ pub(super) trait Key: Copy + Ord + Default {
 const DIGIT_BITS: u32 = 11;
 const DIGITS: usize = 1 << DIGIT_BITS;
 
-impl Key for u64 {
+impl SampleKey for u64 {
     #[inline]
     fn digit(self, shift: u32) -> usize {
         (self >> shift) as usize & (DIGITS - 1)
     }
 }
 
-impl Key for u128 {
+impl SampleKey for u128 {
     #[inline]
     fn digit(self, shift: u32) -> usize {
         (self >> shift) as usize & (DIGITS - 1)
     }
 }
 
-/// Sorts numbers of at most `bits` bits, least significant digit first.
-pub(super) fn radix_sort<K: Key>(keys: &mut Vec<K>, bits: u32) -> Result<()> {
-    // For a few numbers, clearing the counters would be most of the work.
+/// Radix sort of numbers of at most `bits` bits, least significant digit first.
+pub(super) fn radix_sort<K: SampleKey>(keys: &mut Vec<K>, bits: u32) -> Result<()> {
+    // For a few numbers, clearing the counters would dominate.
     if keys.len() < 2 * DIGITS {
         keys.sort_unstable();
         return Ok(());
@@ -158,12 +161,12 @@ pub(super) fn radix_sort<K: Key>(keys: &mut Vec<K>, bits: u32) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::Purpose;
+    use super::super::stream::StreamPurpose;
     use super::*;
 
     fn sample(seed: u64, cells: u128, count: u128) -> Vec<u128> {
         let mut found = Vec::new();
-        sorted_sample(&mut Stream::new(seed, Purpose::Structure), cells, count, |cell| found.push(cell)).unwrap();
+        sorted_sample(&mut Stream::new(seed, StreamPurpose::Structure), cells, count, |cell| found.push(cell)).unwrap();
         found
     }
 
@@ -192,7 +195,7 @@ mod tests {
     #[test]
     fn sorting_and_the_bitmap_give_the_same_sample() {
         let (cells, count) = (20_000u64, 5_000u128);
-        let mut stream = Stream::new(5, Purpose::Structure);
+        let mut stream = Stream::new(5, StreamPurpose::Structure);
         let sorted = distinct(count, 15, || stream.below(cells)).unwrap();
         let widened: Vec<u128> = sorted.into_iter().map(u128::from).collect();
         assert_eq!(widened, sample(5, u128::from(cells), count));
@@ -212,7 +215,7 @@ mod tests {
 
     #[test]
     fn radix_sort_sorts() {
-        let mut stream = Stream::new(1, Purpose::Structure);
+        let mut stream = Stream::new(1, StreamPurpose::Structure);
         let mut keys: Vec<u128> = (0..10_000).map(|_| stream.below_wide(1 << 100)).collect();
         let mut expected = keys.clone();
         expected.sort_unstable();

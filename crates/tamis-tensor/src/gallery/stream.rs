@@ -1,13 +1,15 @@
-//! Random numbers for the generators: one small counter-based generator, the same on every platform, for ever.
+//! A pseudorandom generator (SplitMix64) for reproducible tensors: the same on every platform and
+//! in every version.
 
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
 /// A stream of random words, fixed by a seed and a purpose.
 ///
-/// Word `k` (from 0) is `mix(start + (k + 1) * GAMMA)`, all modulo 2^64, where `mix` is the finalizer of SplitMix64,
-/// `GAMMA` = 0x9e3779b97f4a7c15 and `start` = `mix(mix(seed + GAMMA) + purpose)`. Only integer arithmetic is involved and
-/// floats are made by exact operations, so that a seed means the same matrix on every platform. Published results
-/// depend on this stream: it never changes.
+/// Word `k` (from 0) is `mix(start + (k + 1) * GAMMA)`, all modulo 2^64, where `mix` is the
+/// finalizer of SplitMix64, `GAMMA` = 0x9e3779b97f4a7c15 and `start` = `mix(mix(seed + GAMMA) +
+/// purpose)`. Only integer arithmetic is involved and floats are made by exact operations, so that
+/// a seed means the same matrix on every platform. Published results depend on this stream: it
+/// never changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
     state: u64,
@@ -22,17 +24,17 @@ const fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// What a stream is used for: structure and values must not follow each other.
+/// The purpose of a stream: structure and values are independent.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Purpose {
-    /// Where the entries are.
+pub(crate) enum StreamPurpose {
+    /// The coordinates of entries.
     Structure = 0,
-    /// What the entries are.
+    /// The values of entries.
     Values = 1,
 }
 
 impl Stream {
-    pub(crate) fn new(seed: u64, purpose: Purpose) -> Stream {
+    pub(crate) fn new(seed: u64, purpose: StreamPurpose) -> Stream {
         Stream { state: mix(mix(seed.wrapping_add(GAMMA)).wrapping_add(purpose as u64)) }
     }
 
@@ -43,14 +45,15 @@ impl Stream {
         mix(self.state)
     }
 
-    /// A float strictly between 0 and 1: the middle of one of 2^52 equal cells, hence never 0 and never 1.
+    /// A float strictly between 0 and 1: the middle of one of 2^52 equal cells, hence never 0 and
+    /// never 1.
     #[inline]
     pub(crate) fn unit(&mut self) -> f64 {
         ((self.word() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
     }
 
-    /// A number below `bound`, all equally likely (multiply and shift, rejecting the few words that would be unfair).
-    /// The caller has checked that `bound` is not 0.
+    /// A uniformly distributed number below `bound` (multiply and shift, with rejection of biased
+    /// words). The caller has checked that `bound` is not 0.
     #[inline]
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         let mut product = u128::from(self.word()) * u128::from(bound);
@@ -63,7 +66,8 @@ impl Stream {
         (product >> 64) as u64
     }
 
-    /// As [`Stream::below`], for bounds beyond 64 bits: two words, masked, until they are below the bound.
+    /// As [`Stream::below`], for bounds beyond 64 bits: two words, masked, until they are below the
+    /// bound.
     pub(crate) fn below_wide(&mut self, bound: u128) -> u128 {
         let mask = u128::MAX >> (bound - 1).leading_zeros().min(127);
         loop {
@@ -75,12 +79,12 @@ impl Stream {
     }
 }
 
-/// The diagnostic for arguments that no generator could do anything with.
+/// The diagnostic for arguments without a meaning for any generator.
 pub(super) fn refuse(message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::E0904, message).help(help)
 }
 
-/// A vector of this capacity, in memory like that of any tensor, or a diagnostic if there is not that much.
+/// A vector of this capacity, counted as tensor memory, or a diagnostic if memory is exhausted.
 pub(super) fn reserve<T>(capacity: usize) -> Result<Vec<T>> {
     crate::memory::reserve(capacity, "what is generated").map_err(|_| {
         refuse(
@@ -94,13 +98,13 @@ pub(super) fn reserve<T>(capacity: usize) -> Result<Vec<T>> {
 mod tests {
     use super::*;
 
-    /// These numbers are a promise: if this test fails, published matrices have changed.
+    /// These numbers are a contract: if this test fails, published matrices have changed.
     #[test]
     fn the_stream_never_changes() {
-        let mut stream = Stream::new(0, Purpose::Structure);
+        let mut stream = Stream::new(0, StreamPurpose::Structure);
         let words: Vec<u64> = (0..4).map(|_| stream.word()).collect();
         assert_eq!(words, WORDS_OF_SEED_0);
-        // SplitMix64's published first output for state 0, reached here through the finalizer alone.
+        // SplitMix64's published first output for state 0, computed by the finalizer alone.
         assert_eq!(mix(GAMMA), 0xe220_a839_7b1d_cdaf);
     }
 
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn bounds_hold_and_are_reached() {
-        let mut stream = Stream::new(7, Purpose::Values);
+        let mut stream = Stream::new(7, StreamPurpose::Values);
         for bound in [1u64, 2, 3, 10] {
             let drawn: Vec<u64> = (0..1000).map(|_| stream.below(bound)).collect();
             assert!((0..bound).all(|x| drawn.contains(&x)), "{bound}");
@@ -125,7 +129,7 @@ mod tests {
 
     #[test]
     fn values_are_inside_the_unit_interval() {
-        let mut stream = Stream::new(1, Purpose::Values);
+        let mut stream = Stream::new(1, StreamPurpose::Values);
         let drawn: Vec<f64> = (0..100_000).map(|_| stream.unit()).collect();
         assert!(drawn.iter().all(|x| 0.0 < *x && *x < 1.0));
         let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;

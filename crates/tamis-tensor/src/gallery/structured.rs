@@ -1,7 +1,7 @@
-//! Tensors with a regular structure: full, banded, triangular, diagonal.
+//! Generators of regular structure: dense, banded, triangular, diagonal.
 
-use super::entries::{Entries, cells};
-use super::stream::{Purpose, Stream};
+use super::entries::{EntryCollector, cells};
+use super::stream::{Stream, StreamPurpose};
 use crate::Coordinates;
 use std::ops::Range;
 use tamis_ir::diag::Result;
@@ -13,13 +13,13 @@ use tamis_ir::diag::Result;
 /// ```
 pub fn ones(shape: &[u64]) -> Result<Coordinates> {
     let count = cells(shape)?;
-    let mut entries = Entries::new(shape, count)?;
+    let mut entries = EntryCollector::new(shape, count)?;
     (0..count).for_each(|cell| entries.push_cell(cell, 1.0));
     Ok(entries.finish())
 }
 
-/// A square matrix with `b` diagonals on each side of the main one (all |i - j| <= b, so up to 2`b` + 1 entries in a row),
-/// and values uniform in (0, 1) from seed 0.
+/// A square matrix with `b` diagonals on each side of the main one (all |i - j| <= b, so up to 2`b`
+/// + 1 entries in a row), and values uniform in (0, 1) from seed 0.
 ///
 /// ```
 /// assert_eq!(tamis_tensor::gallery::banded(5, 1).unwrap().len(), 13);
@@ -28,9 +28,10 @@ pub fn banded(n: u64, b: u64) -> Result<Coordinates> {
     banded_between(n, b, b, 0)
 }
 
-/// A square matrix with `lower` diagonals below the main one and `upper` above it, and values uniform in (0, 1).
+/// A square matrix with `lower` diagonals below the main one and `upper` above it, and values
+/// uniform in (0, 1).
 pub fn banded_between(n: u64, lower: u64, upper: u64, seed: u64) -> Result<Coordinates> {
-    // A side of b diagonals holds (n-1) + (n-2) + ... (b terms), where only n-1 diagonals exist.
+    // A side of b diagonals holds (n-1) + (n-2) + ... (b terms), but only n-1 diagonals exist.
     let side = |b: u64| {
         let (n, b) = (u128::from(n), u128::from(b.min(n.saturating_sub(1))));
         b * (2 * n - b).saturating_sub(1) / 2
@@ -39,7 +40,7 @@ pub fn banded_between(n: u64, lower: u64, upper: u64, seed: u64) -> Result<Coord
     rows_of_ranges(n, count, seed, |i| i.saturating_sub(lower)..i.saturating_add(upper).saturating_add(1).min(n))
 }
 
-/// Which half of a triangular matrix is stored; the diagonal always is.
+/// The stored half of a triangular matrix; the diagonal always is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Triangle {
@@ -47,7 +48,7 @@ pub enum Triangle {
     Upper,
 }
 
-/// A square matrix with one full triangle, the diagonal included, and values uniform in (0, 1).
+/// A square matrix with one dense triangle, the diagonal included, and values uniform in (0, 1).
 ///
 /// ```
 /// use tamis_tensor::gallery::{Triangle, triangular};
@@ -72,7 +73,7 @@ pub fn diagonal(n: u64, seed: u64) -> Result<Coordinates> {
 /// assert_eq!(tamis_tensor::gallery::identity(4).unwrap().values, vec![1.0; 4].into());
 /// ```
 pub fn identity(n: u64) -> Result<Coordinates> {
-    let mut entries = Entries::new(&[n, n], u128::from(n))?;
+    let mut entries = EntryCollector::new(&[n, n], u128::from(n))?;
     if let Some((rows, columns, values)) = entries.matrix() {
         rows.range(0..n);
         columns.range(0..n);
@@ -83,8 +84,8 @@ pub fn identity(n: u64) -> Result<Coordinates> {
 
 /// A square matrix each of whose rows is one range of columns; `count` is their total length.
 fn rows_of_ranges(n: u64, count: u128, seed: u64, range: impl Fn(u64) -> Range<u64>) -> Result<Coordinates> {
-    let mut entries = Entries::new(&[n, n], count)?;
-    let mut stream = Stream::new(seed, Purpose::Values);
+    let mut entries = EntryCollector::new(&[n, n], count)?;
+    let mut stream = Stream::new(seed, StreamPurpose::Values);
     if let Some((rows, columns, values)) = entries.matrix() {
         for row in 0..n {
             let range = range(row);

@@ -1,4 +1,5 @@
-//! The table of generators by name. Adding a generator is one row here and one function that binds its arguments.
+//! The table of generators by name. A new generator is one row here and one function that binds its
+//! arguments.
 
 use super::call::Arguments;
 use super::{
@@ -8,19 +9,19 @@ use crate::Coordinates;
 use std::fmt;
 use tamis_ir::diag::Result;
 
-/// A generator with its arguments, not yet run: binding checks what can be checked without any work.
-pub type Plan = Box<dyn FnOnce() -> Result<Coordinates>>;
+/// A generator with bound and checked arguments, not yet run.
+pub type Generate = Box<dyn FnOnce() -> Result<Coordinates>>;
 
 /// One generator.
 pub struct Generator {
-    /// What a call starts with.
+    /// The name in calls.
     pub name: &'static str,
     /// The arguments, optional ones in brackets.
     pub signature: &'static str,
-    /// What it makes, in one line.
+    /// A description of the result, in one line.
     pub description: &'static str,
-    /// Takes the arguments out of a call.
-    pub bind: fn(&mut Arguments) -> Result<Plan>,
+    /// Binds the arguments of a call.
+    pub bind: fn(&mut Arguments) -> Result<Generate>,
 }
 
 impl fmt::Debug for Generator {
@@ -95,7 +96,8 @@ pub(super) fn find(name: &str) -> Option<&'static Generator> {
     GENERATORS.iter().find(|generator| generator.name == name)
 }
 
-/// What a call of `rand` or `ones` says. Whoever knows what the tensor is used for may fill in what it leaves out.
+/// The arguments of a call of `rand` or `ones`. Callers that know the use of the tensor may fill in
+/// omitted ones.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Loose {
@@ -120,24 +122,24 @@ impl Loose {
     }
 }
 
-fn bind_random(a: &mut Arguments) -> Result<Plan> {
+fn bind_random(a: &mut Arguments) -> Result<Generate> {
     let Loose { shape, density, seed } = Loose::random(a)?;
     Ok(Box::new(move || random(&shape.unwrap_or_default(), density.unwrap_or(1.0), seed.unwrap_or(0))))
 }
 
-fn bind_ones(a: &mut Arguments) -> Result<Plan> {
+fn bind_ones(a: &mut Arguments) -> Result<Generate> {
     let shape = Loose::ones(a)?.shape.unwrap_or_default();
     Ok(Box::new(move || ones(&shape)))
 }
 
-fn bind_laplacian(a: &mut Arguments) -> Result<Plan> {
+fn bind_laplacian(a: &mut Arguments) -> Result<Generate> {
     let n = a.count("n")?;
     let grid = [n, a.optional_count("m")?.unwrap_or(n)];
     a.end()?;
     Ok(Box::new(move || laplacian_grid(&grid)))
 }
 
-fn bind_laplacian3(a: &mut Arguments) -> Result<Plan> {
+fn bind_laplacian3(a: &mut Arguments) -> Result<Generate> {
     let n = a.count("n")?;
     let grid = match a.optional_count("m")? {
         Some(m) => [n, m, a.count("k")?],
@@ -147,7 +149,7 @@ fn bind_laplacian3(a: &mut Arguments) -> Result<Plan> {
     Ok(Box::new(move || laplacian_grid(&grid)))
 }
 
-fn bind_banded(a: &mut Arguments) -> Result<Plan> {
+fn bind_banded(a: &mut Arguments) -> Result<Generate> {
     let (n, lower) = (a.count("n")?, a.count("lower")?);
     let upper = a.optional_count("upper")?.unwrap_or(lower);
     let seed = a.seed()?;
@@ -155,7 +157,7 @@ fn bind_banded(a: &mut Arguments) -> Result<Plan> {
     Ok(Box::new(move || banded_between(n, lower, upper, seed)))
 }
 
-fn bind_blocked(a: &mut Arguments) -> Result<Plan> {
+fn bind_blocked(a: &mut Arguments) -> Result<Generate> {
     let (n, block) = (a.count("n")?, a.count("block")?);
     let density = a.share("density")?.unwrap_or(0.1);
     let seed = a.seed()?;
@@ -163,7 +165,7 @@ fn bind_blocked(a: &mut Arguments) -> Result<Plan> {
     Ok(Box::new(move || blocked(n, block, density, seed)))
 }
 
-fn bind_triangular(a: &mut Arguments) -> Result<Plan> {
+fn bind_triangular(a: &mut Arguments) -> Result<Generate> {
     let n = a.count("n")?;
     let words = [("lower", Triangle::Lower), ("upper", Triangle::Upper)];
     let triangle = a.word("triangle", &words, Triangle::Lower)?;
@@ -172,25 +174,25 @@ fn bind_triangular(a: &mut Arguments) -> Result<Plan> {
     Ok(Box::new(move || triangular(n, triangle, seed)))
 }
 
-fn bind_diagonal(a: &mut Arguments) -> Result<Plan> {
+fn bind_diagonal(a: &mut Arguments) -> Result<Generate> {
     let (n, seed) = (a.count("n")?, a.seed()?);
     a.end()?;
     Ok(Box::new(move || diagonal(n, seed)))
 }
 
-fn bind_identity(a: &mut Arguments) -> Result<Plan> {
+fn bind_identity(a: &mut Arguments) -> Result<Generate> {
     let n = a.count("n")?;
     a.end()?;
     Ok(Box::new(move || identity(n)))
 }
 
-fn bind_permutation(a: &mut Arguments) -> Result<Plan> {
+fn bind_permutation(a: &mut Arguments) -> Result<Generate> {
     let (n, seed) = (a.count("n")?, a.seed()?);
     a.end()?;
     Ok(Box::new(move || permutation(n, seed)))
 }
 
-fn bind_rmat(a: &mut Arguments) -> Result<Plan> {
+fn bind_rmat(a: &mut Arguments) -> Result<Generate> {
     let (scale, edges) = (a.count("scale")?, a.count("edges_per_node")?);
     let seed = a.seed()?;
     a.end()?;

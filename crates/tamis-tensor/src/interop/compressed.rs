@@ -7,8 +7,8 @@ use sprs::{CsMat, CsMatBase, CsMatI, SpIndex};
 use std::ops::Deref;
 use tamis_ir::{Code, Diagnostic, Format, Value};
 
-/// A tensor in the format of a matrix: CSR or CSC. The values are moved, indices are narrowed to 32
-/// bits where they fit.
+/// A tensor in the format of a matrix: CSR or CSC. The values are moved; indices are narrowed to 32
+/// bits if they fit.
 ///
 /// ```
 /// use sprs::CsMat;
@@ -97,7 +97,7 @@ fn shape_of<T, I: SpIndex, P: SpIndex>(matrix: &CsMatI<T, I, P>) -> [u64; 2] {
     [matrix.rows() as u64, matrix.cols() as u64]
 }
 
-/// Indices in the narrower of 32 and 64 bits that holds them.
+/// Indices in the narrower of 32 and 64 bits that fits them.
 fn narrowed<I: SpIndex>(indices: &[I]) -> IndexArray {
     let numbers = || indices.iter().map(|index| index.index());
     match numbers().all(|x| u32::try_from(x).is_ok()) {

@@ -1,7 +1,7 @@
-//! Interoperation with other crates: conversions from and to `ndarray` and `sprs`, behind features of
-//! these names.
+//! Interoperation with other crates: conversions from and to `ndarray` and `sprs`, behind features
+//! of these names.
 //!
-//! Conversions to a tensor copy no values where the memory layouts agree. Conversions from a tensor
+//! Conversions to a tensor copy no values if the memory layouts agree. Conversions from a tensor
 //! need its value type: a tensor of another type is a diagnostic (E0709), not a cast.
 
 #[cfg(feature = "sprs")]

@@ -1,10 +1,11 @@
-//! Binsparse, version 0.1: a descriptor in JSON and one array for each part of each level, in an archive (`.bsp.npz`), read.
+//! Reader of Binsparse 0.1 archives (`.bsp.npz`): a JSON descriptor, and the arrays of each level.
 //!
-//! The archive holds `binsparse.json` and an `.npy` file for each array, as NumPy's archives do. All predefined formats and custom ones of
-//! element, dense and sparse levels are read, with `transpose`, `fill`, `index_base`, complex and boolean values, values that are all
-//! the same (`iso`) and matrices of which one triangle is stored (`structure`).
+//! The archive holds `binsparse.json` and an `.npy` file for each array, as NumPy's archives do.
+//! The reader accepts all predefined formats and custom ones of element, dense and sparse levels,
+//! with `transpose`, `fill`, `index_base`, complex and boolean values, `iso` values (all equal) and
+//! `structure` (matrices with one stored triangle).
 
-use super::npz::{Archive, corrupt};
+use super::npz::{ArchiveReader, corrupt};
 use super::symmetry::Symmetry;
 use super::{Content, FileData, FileHeader, FileKind, Layout, ReadOptions, ValueField, npy, options};
 use crate::convert::words;
@@ -14,22 +15,23 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, MAX_RANK};
 use tamis_ir::{Code, DType, Diagnostic, Value};
 
-/// The member that describes the others.
+/// The member with the descriptor.
 pub(super) const DESCRIPTOR: &str = "binsparse.json";
 
-/// A descriptor of more bytes than this is not one.
+/// The maximum size of a descriptor, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Values that are all the same are written out; so many, unless the file lists their coordinates.
+/// The maximum number of equal (`iso`) values that are expanded, unless the file lists their
+/// coordinates.
 const MAX_SAME: u64 = 1 << 28;
 
-/// Whether a level is sparse, and how many dimensions it stores.
-pub(super) type Stored = (bool, usize);
+/// True for a sparse level, and its number of dimensions.
+pub(super) type LevelShape = (bool, usize);
 
-/// A predefined format: its name, its levels, and whether columns come first.
-pub(super) type Predefined = (&'static str, &'static [Stored], bool);
+/// A predefined format: its name, its levels, and a flag for column-major order.
+pub(super) type Predefined = (&'static str, &'static [LevelShape], bool);
 
-/// All predefined formats. Where two mean the same, the first is written.
+/// All predefined formats. The first of equivalent ones is written.
 pub(super) const PREDEFINED: [Predefined; 13] = [
     ("DVEC", &[(false, 1)], false),
     ("DMATR", &[(false, 1), (false, 1)], false),
@@ -46,11 +48,11 @@ pub(super) const PREDEFINED: [Predefined; 13] = [
     ("VEC", &[(true, 1)], false),
 ];
 
-/// What the descriptor says.
+/// The parsed descriptor.
 struct Descriptor {
     shape: Vec<u64>,
     entries: u64,
-    levels: Vec<Stored>,
+    levels: Vec<LevelShape>,
     /// The dimension that each level stores.
     order: Vec<usize>,
     values: String,
@@ -59,18 +61,18 @@ struct Descriptor {
     structure: Option<(Symmetry, bool)>,
 }
 
-/// Reads a tensor, stored as the file stores it.
+/// Reads a tensor in the format of the file.
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tensor> {
-    let mut archive = Archive::open(name, bytes)?;
+    let mut archive = ArchiveReader::open(name, bytes)?;
     let text = archive.bytes(DESCRIPTOR, LONGEST)?;
     let json: Json = serde_json::from_slice(&text)
         .map_err(|error| corrupt(name, format!("`{DESCRIPTOR}` is not JSON: {error}")).help("write the file again"))?;
-    let said = Descriptor::new(json.get("binsparse").unwrap_or(&json)).map_err(|d| d.in_file(name))?;
-    options::agree(options, &said.shape, 0).map_err(|fault| fault.in_file(name))?;
-    said.tensor(&mut archive).map_err(|d| d.in_file(name))
+    let descriptor = Descriptor::new(json.get("binsparse").unwrap_or(&json)).map_err(|d| d.in_file(name))?;
+    options::agree(options, &descriptor.shape, 0).map_err(|fault| fault.in_file(name))?;
+    descriptor.tensor(&mut archive).map_err(|d| d.in_file(name))
 }
 
-/// A tensor as plain data, for those who look at files.
+/// A tensor as plain file data, for inspection.
 pub(super) fn data(tensor: &Tensor) -> Result<FileData> {
     let zero = Value::zero(tensor.dtype());
     if !tensor.fill().same_number(zero) && !tensor.format().is_all_dense() {
@@ -137,7 +139,7 @@ impl Descriptor {
         Ok(Descriptor { shape, entries, levels, order, values, fill, base, structure })
     }
 
-    /// Our format for its levels.
+    /// The equivalent format of Tamis.
     fn format(&self, leaf: Leaf) -> Result<Format> {
         let mut specs = Vec::new();
         for (sparse, rank) in &self.levels {
@@ -151,7 +153,7 @@ impl Descriptor {
             .map_err(|d| unsupported(format!("these levels are not read: {}", d.message)))
     }
 
-    fn tensor(&self, archive: &mut Archive) -> Result<Tensor> {
+    fn tensor(&self, archive: &mut ArchiveReader) -> Result<Tensor> {
         let arrays = self.arrays(archive)?;
         let values = self.values(archive, &arrays)?;
         let leaf = if values.is_none() { Leaf::Pattern } else { Leaf::Element(None) };
@@ -176,7 +178,7 @@ impl Descriptor {
         }
     }
 
-    /// Coordinates that the file does not sort: one list of them, or lists below levels that are dense.
+    /// Sorts unsorted coordinates: one coordinate list, or lists below dense levels.
     fn sorted(
         &self,
         format: &Format,
@@ -206,8 +208,8 @@ impl Descriptor {
         Some(made.and_then(|tensor| tensor.convert(format)))
     }
 
-    /// The arrays of our levels.
-    fn arrays(&self, archive: &mut Archive) -> Result<Vec<LevelArrays>> {
+    /// The arrays of the equivalent levels.
+    fn arrays(&self, archive: &mut ArchiveReader) -> Result<Vec<LevelArrays>> {
         let mut arrays = Vec::new();
         let mut depth = 0;
         for (sparse, rank) in &self.levels {
@@ -217,7 +219,7 @@ impl Descriptor {
                     let crd = self.indices(archive, &format!("indices_{}", depth + k))?;
                     if k == 0 {
                         let pos = match depth {
-                            // There is one fiber, which holds everything.
+                            // There is one fiber, with all coordinates.
                             0 => vec![0u64, crd.len() as u64].into(),
                             _ => self.indices(archive, &format!("pointers_to_{depth}"))?,
                         };
@@ -233,7 +235,7 @@ impl Descriptor {
     }
 
     /// Positions or coordinates, counted from 0.
-    fn indices(&self, archive: &mut Archive, member: &str) -> Result<IndexArray> {
+    fn indices(&self, archive: &mut ArchiveReader, member: &str) -> Result<IndexArray> {
         let array = archive.vector(member)?;
         let name = archive.name;
         let number = |k: usize| {
@@ -253,8 +255,8 @@ impl Descriptor {
         narrow(numbers.into())
     }
 
-    /// The values; none if all are true.
-    fn values(&self, archive: &mut Archive, arrays: &[LevelArrays]) -> Result<Option<ValueArray>> {
+    /// The values; `None` if all are true.
+    fn values(&self, archive: &mut ArchiveReader, arrays: &[LevelArrays]) -> Result<Option<ValueArray>> {
         let (inner, same) = modifier(&self.values, "iso");
         let (scalar, complex) = modifier(inner, "complex");
         let mut values = archive.vector("values")?;
@@ -283,7 +285,8 @@ impl Descriptor {
         }
     }
 
-    /// How many positions there are below the last level, which is no more than the file lists, but for dense levels at the end.
+    /// The number of positions below the last level, which is bounded by the arrays of the file,
+    /// except for trailing dense levels.
     fn positions(&self, arrays: &[LevelArrays]) -> Result<u64> {
         let mut count = 1u64;
         let mut listed = true;
@@ -301,18 +304,18 @@ impl Descriptor {
     }
 }
 
-/// What stands in brackets after a word, and whether it does.
+/// The modifier in brackets after a word, and a flag for its presence.
 fn modifier<'a>(text: &'a str, word: &str) -> (&'a str, bool) {
     let inner = text.strip_prefix(word).and_then(|rest| rest.strip_prefix('[')).and_then(|rest| rest.strip_suffix(']'));
     (inner.unwrap_or(text), inner.is_some())
 }
 
-/// The type of values by Binsparse's name.
+/// The value type for Binsparse's name.
 pub(super) fn named(name: &str) -> Option<DType> {
     DType::ALL.into_iter().find(|dtype| dtype_name(*dtype) == Some(name))
 }
 
-/// Binsparse's name for a type; none for complex ones, which are made of others.
+/// Binsparse's name of a type; `None` for complex ones, which are pairs.
 pub(super) const fn dtype_name(dtype: DType) -> Option<&'static str> {
     Some(match dtype {
         DType::Bool => "bint8",
@@ -337,18 +340,18 @@ fn paired(values: &ValueArray) -> Option<ValueArray> {
         DType::F64 => DType::C128,
         _ => return None,
     };
-    // Both lie in memory as pairs do.
+    // Both have the memory layout of pairs.
     values.len().is_multiple_of(2).then(|| npy::numbers(dtype, &npy::value_bytes(values), false).ok()).flatten()
 }
 
-/// The smaller of 32 and 64 bits that holds all.
+/// The narrower of 32 and 64 bits that fits all numbers.
 fn narrow(numbers: IndexArray) -> Result<IndexArray> {
     let small = numbers.largest().is_none_or(|most| most <= u64::from(u32::MAX));
     if small { numbers.to_width(tamis_ir::format::Width::U32) } else { Ok(numbers) }
 }
 
-/// Levels from the outermost on, and the dimension that each of their dimensions stores.
-fn levels(json: &Json, rank: usize) -> Result<(Vec<Stored>, Vec<usize>)> {
+/// Parses levels from the outermost on, and the order of their dimensions.
+fn levels(json: &Json, rank: usize) -> Result<(Vec<LevelShape>, Vec<usize>)> {
     let format = json.get("format");
     let custom = json.get("custom").or_else(|| format.and_then(|f| f.get("custom")));
     if let (Some(word), None) = (format.and_then(Json::as_str), custom) {
@@ -365,20 +368,24 @@ fn levels(json: &Json, rank: usize) -> Result<(Vec<Stored>, Vec<usize>)> {
     let mut levels = Vec::new();
     let mut level = custom.get("level");
     loop {
-        let Some(said) = level else { return Err(wrong("a level is missing: the last one is `element`")) };
-        let kind = said.get("level_desc").or_else(|| said.get("level_kind")).and_then(Json::as_str).unwrap_or_default();
+        let Some(descriptor) = level else { return Err(wrong("a level is missing: the last one is `element`")) };
+        let kind = descriptor
+            .get("level_desc")
+            .or_else(|| descriptor.get("level_kind"))
+            .and_then(Json::as_str)
+            .unwrap_or_default();
         let sparse = match kind {
             "element" => break,
             "dense" => false,
             "sparse" => true,
             other => return Err(unsupported(format!("levels are element, dense or sparse, not `{other}`"))),
         };
-        let dims = said.get("rank").map_or(Some(1), Json::as_u64).filter(|r| (1..=MAX_RANK as u64).contains(r));
+        let dims = descriptor.get("rank").map_or(Some(1), Json::as_u64).filter(|r| (1..=MAX_RANK as u64).contains(r));
         levels.push((sparse, dims.ok_or_else(|| wrong("the rank of a level is not a positive number"))? as usize));
         if levels.len() > MAX_RANK {
             return Err(wrong(format!("there are more than {MAX_RANK} levels")));
         }
-        level = said.get("level");
+        level = descriptor.get("level");
     }
     let stored: usize = levels.iter().map(|(_, rank)| rank).sum();
     let order: Option<Vec<usize>> = match custom.get("transpose") {
@@ -395,7 +402,7 @@ fn levels(json: &Json, rank: usize) -> Result<(Vec<Stored>, Vec<usize>)> {
     Ok((levels, order))
 }
 
-/// Which entries stand for others, and whether the lower triangle is stored.
+/// Parses the symmetry of a matrix, with a flag for a stored lower triangle.
 fn structure(word: &Json, shape: &[u64]) -> Result<Option<(Symmetry, bool)>> {
     let word = word.as_str().unwrap_or_default();
     let (symmetry, triangle) = match word.rsplit_once('_') {
@@ -414,7 +421,7 @@ fn structure(word: &Json, shape: &[u64]) -> Result<Option<(Symmetry, bool)>> {
     }
 }
 
-/// The matrix of which one triangle is stored.
+/// Expands a matrix with one stored triangle.
 fn mirrored(tensor: &Tensor, symmetry: Symmetry, lower: bool) -> Result<Tensor> {
     let entries = tensor.try_to_coordinates()?;
     let signed = !matches!(tensor.dtype(), DType::Bool) && !tensor.dtype().is_unsigned_int();
@@ -441,7 +448,7 @@ fn mirrored(tensor: &Tensor, symmetry: Symmetry, lower: bool) -> Result<Tensor> 
     Tensor::from_coordinates(&entries, tensor.format(), tensor.fill(), Combine::Error)
 }
 
-/// The value on the other side of the diagonal.
+/// The value at the mirrored position.
 fn mirror(value: Value, symmetry: Symmetry) -> Value {
     match (symmetry, value) {
         (Symmetry::Hermitian, Value::C64(x)) => Value::C64(x.conj()),

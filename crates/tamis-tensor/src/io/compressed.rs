@@ -1,9 +1,9 @@
-//! Compressed rows or columns as files hold them: made canonical, sorted and without repetitions.
+//! Canonicalization of compressed rows or columns from files: sorted, without duplicates.
 
 use crate::{Index, IndexArray};
 use tamis_ir::format::Width;
 
-/// The numbers in the smallest of 32 and 64 bits that holds `largest`.
+/// The numbers in the narrower of 32 and 64 bits that fits `largest`.
 pub(super) fn narrow(numbers: Vec<u64>, largest: u64) -> IndexArray {
     match Width::automatic(largest) {
         Width::U32 => numbers.into_iter().map(|n| n as u32).collect::<Vec<_>>().into(),
@@ -11,8 +11,8 @@ pub(super) fn narrow(numbers: Vec<u64>, largest: u64) -> IndexArray {
     }
 }
 
-/// Sorts the coordinates of each row where needed; gives one that stands twice in a row, if there is any.
-/// `pos` rises from 0 to the number of coordinates.
+/// Sorts the coordinates of each row if needed; returns a duplicate, if there is one. `pos`
+/// increases from 0 to the number of coordinates.
 pub(super) fn sort_rows(pos: &[u64], crd: &mut [u64]) -> Option<u64> {
     let mut repeated = None;
     for row in pos.windows(2) {
@@ -27,7 +27,7 @@ pub(super) fn sort_rows(pos: &[u64], crd: &mut [u64]) -> Option<u64> {
     repeated
 }
 
-/// Drops coordinates that equal the one before them in a sorted row.
+/// Drops duplicate coordinates of sorted rows.
 pub(super) fn without_repetitions(mut pos: Vec<u64>, mut crd: Vec<u64>) -> (Vec<u64>, Vec<u64>) {
     let mut kept = 0;
     let mut start = 0;
@@ -47,7 +47,7 @@ pub(super) fn without_repetitions(mut pos: Vec<u64>, mut crd: Vec<u64>) -> (Vec<
     (pos, crd)
 }
 
-/// Whether the coordinates of every row strictly increase.
+/// True if the coordinates of every row are strictly increasing.
 pub(super) fn is_canonical<P: Index, C: Index>(pos: &[P], crd: &[C]) -> bool {
     pos.windows(2).all(|row| crd[row[0].to_usize()..row[1].to_usize()].windows(2).all(|w| w[0] < w[1]))
 }

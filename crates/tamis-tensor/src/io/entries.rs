@@ -1,8 +1,8 @@
-//! Lines of `index index … value`, parsed in parallel straight into columns.
+//! Parallel parser of coordinate lines (`index index … value`), directly into columns.
 //!
-//! The text is cut at line ends; counting the lines of each piece tells where its entries go, so every piece
-//! writes its own part of the final columns and nothing is joined afterwards. Memory is what the lines of the file
-//! need, whatever its header claims.
+//! The text is split at line ends into chunks. Counting the lines of each chunk gives the offset of
+//! its entries, so every chunk writes its own range of the final columns. Memory is bounded by the
+//! lines of the file, not by its header.
 
 use super::fault::{Fault, Parsed, count_newlines, printable, word};
 use super::scan::{self, Scanned};
@@ -17,23 +17,23 @@ use tamis_ir::Code;
 /// The largest dimension of a tensor.
 pub(super) const MAX_EXTENT: u64 = i64::MAX as u64;
 
-/// What the last column of a line holds.
-pub(super) trait Field: Clone + Send + Sync {
-    /// What one value is stored as; its default is all zero bits.
+/// The last column of a line.
+pub(super) trait ValueColumn: Clone + Send + Sync {
+    /// The stored type of one value; its default is all zero bits.
     type Item: Copy + Default + Send + Sync + Zeroable;
-    /// The word for messages.
+    /// The name in messages.
     const NAME: &'static str;
-    /// What to do about a malformed value.
+    /// The help for a malformed value.
     const HELP: &'static str;
-    /// Whether a value stands on the line at all.
+    /// True if a line has a value.
     const PRESENT: bool = true;
-    /// Whether it is made of reals, which a decimal may exceed.
+    /// True if values are reals, which a decimal may exceed.
     const REAL: bool = false;
 
     /// The value at the start of the text.
     fn scan<'a>(&mut self, text: &'a [u8], entry: usize) -> Scanned<'a, Self::Item>;
 
-    /// Called once with the values of a piece.
+    /// Called once with the values of a chunk.
     fn finish(&mut self, _values: &mut [Self::Item]) {}
 }
 
@@ -42,7 +42,7 @@ macro_rules! simple_field {
         #[derive(Clone, Default)]
         pub(super) struct $name;
 
-        impl Field for $name {
+        impl ValueColumn for $name {
             type Item = $item;
             const NAME: &'static str = $word;
             const HELP: &'static str = $help;
@@ -95,11 +95,11 @@ fn complex(text: &[u8]) -> Scanned<'_, Complex<f64>> {
     Some((Complex::new(re, im), rest))
 }
 
-/// No value: the entry is there or not.
+/// No value: the existence of the entry counts.
 #[derive(Clone, Default)]
 pub(super) struct Pattern;
 
-impl Field for Pattern {
+impl ValueColumn for Pattern {
     type Item = ();
     const NAME: &'static str = "no value";
     const HELP: &'static str = "leave the value out, or say `real` instead of `pattern` in the first line of the file";
@@ -111,14 +111,14 @@ impl Field for Pattern {
     }
 }
 
-/// Integers until something else turns up, then reals: each item holds the bits of one or the other.
+/// Integers up to the first real: each item holds the bits of an `i64` or of an `f64`.
 #[derive(Clone, Default)]
-pub(super) struct Number {
+pub(super) struct IntOrReal {
     /// The first entry that is not an integer.
     pub real_from: Option<usize>,
 }
 
-impl Field for Number {
+impl ValueColumn for IntOrReal {
     type Item = u64;
     const NAME: &'static str = "a number";
     const HELP: &'static str = "write a number such as `1`, `-2.5`, `1e-3`, `inf` or `nan`";
@@ -153,30 +153,34 @@ pub(super) fn integers_to_reals(values: &mut [u64]) {
     }
 }
 
-/// What a line must look like.
+/// The grammar of lines.
 #[derive(Clone, Copy)]
 pub(super) struct Rules<'a> {
     /// The size of each dimension: indices run from 1 to it.
     pub dims: &'a [u64],
-    /// A line that starts with this is not an entry.
+    /// The first byte of comment lines.
     pub comment: u8,
-    /// What the dimensions are called in messages.
+    /// The name of a dimension in messages.
     pub names: fn(usize) -> String,
 }
 
-/// All entries of a text, in its order.
-pub(super) struct Entries<F: Field> {
+/// All entries of a text, in order.
+pub(super) struct ParsedEntries<F: ValueColumn> {
     pub columns: Vec<IndexArray>,
     pub values: Vec<F::Item>,
-    /// The state of each piece after its last line, and how many entries it gave.
-    pub pieces: Vec<(F, usize)>,
+    /// The state of each chunk after its last line, and its number of entries.
+    pub chunks: Vec<(F, usize)>,
 }
 
-/// Who is told how far the reading has come.
-pub(super) type Progress<'a> = Option<&'a (dyn Fn(u64, u64) + Sync)>;
+/// A callback that reports progress.
+pub(super) type ProgressFn<'a> = Option<&'a (dyn Fn(u64, u64) + Sync)>;
 
 /// Parses all lines of `text`. Columns are 32 bits wide if every dimension fits, else 64.
-pub(super) fn parse<F: Field + Default>(text: &[u8], rules: Rules, progress: Progress) -> Parsed<Entries<F>> {
+pub(super) fn parse<F: ValueColumn + Default>(
+    text: &[u8],
+    rules: Rules,
+    progress: ProgressFn,
+) -> Parsed<ParsedEntries<F>> {
     let narrow = rules.dims.iter().all(|d| *d <= 1 << 32);
     match (rules.dims.len(), narrow) {
         (2, true) => parse_as::<F, u32, 2>(text, rules, progress),
@@ -186,75 +190,75 @@ pub(super) fn parse<F: Field + Default>(text: &[u8], rules: Rules, progress: Pro
     }
 }
 
-/// `R` is the number of dimensions if that is known when compiling, else 0.
-fn parse_as<F, I, const R: usize>(text: &[u8], rules: Rules, progress: Progress) -> Parsed<Entries<F>>
+/// `R` is the number of dimensions if it is a compile-time constant, else 0.
+fn parse_as<F, I, const R: usize>(text: &[u8], rules: Rules, progress: ProgressFn) -> Parsed<ParsedEntries<F>>
 where
-    F: Field + Default,
+    F: ValueColumn + Default,
     I: Index,
     IndexArray: From<Vec<I>>,
 {
-    let pieces = cut_lines(text);
-    let counts: Vec<usize> = pieces.par_iter().map(|piece| lines_in(piece)).collect();
+    let chunks = cut_lines(text);
+    let counts: Vec<usize> = chunks.par_iter().map(|chunk| lines_in(chunk)).collect();
     let total: usize = counts.iter().sum();
     let rank = rules.dims.len();
-    let mut columns: Vec<Vec<I>> = (0..rank).map(|_| room(total)).collect::<Parsed<_>>()?;
-    let mut values: Vec<F::Item> = room(total)?;
+    let mut columns: Vec<Vec<I>> = (0..rank).map(|_| zeroed_vec(total)).collect::<Parsed<_>>()?;
+    let mut values: Vec<F::Item> = zeroed_vec(total)?;
 
-    let mut jobs = Vec::with_capacity(pieces.len());
+    let mut jobs = Vec::with_capacity(chunks.len());
     {
         let mut rests: Vec<&mut [I]> = columns.iter_mut().map(|c| &mut c[..]).collect();
         let mut values = &mut values[..];
-        for (piece, count) in pieces.iter().zip(&counts) {
+        for (chunk, count) in chunks.iter().zip(&counts) {
             let own: Vec<&mut [I]> =
                 rests.iter_mut().map(|rest| rest.split_off_mut(..*count).unwrap_or_default()).collect();
             let own_values = values.split_off_mut(..*count).unwrap_or_default();
-            jobs.push((*piece, own, own_values));
+            jobs.push((*chunk, own, own_values));
         }
     }
     let done = AtomicU64::new(0);
     let results: Vec<Parsed<(F, usize)>> = jobs
         .into_par_iter()
-        .map(|(piece, mut own, own_values)| {
+        .map(|(chunk, mut own, own_values)| {
             let mut field = F::default();
             let count = match <&mut [&mut [I]; R]>::try_from(&mut own[..]) {
-                Ok(fixed) if R > 0 => parse_piece(piece, rules, &mut fixed[..], own_values, &mut field),
-                _ => parse_piece(piece, rules, &mut own, own_values, &mut field),
+                Ok(fixed) if R > 0 => parse_chunk(chunk, rules, &mut fixed[..], own_values, &mut field),
+                _ => parse_chunk(chunk, rules, &mut own, own_values, &mut field),
             }
-            .map_err(|fault| fault.shifted(piece.as_ptr().addr() - text.as_ptr().addr()))?;
+            .map_err(|fault| fault.shifted(chunk.as_ptr().addr() - text.as_ptr().addr()))?;
             field.finish(&mut own_values[..count]);
             if let Some(progress) = progress {
-                let now = done.fetch_add(piece.len() as u64, Ordering::Relaxed) + piece.len() as u64;
+                let now = done.fetch_add(chunk.len() as u64, Ordering::Relaxed) + chunk.len() as u64;
                 progress(now, text.len() as u64);
             }
             Ok((field, count))
         })
         .collect();
 
-    let mut pieces = Vec::with_capacity(results.len());
+    let mut chunks = Vec::with_capacity(results.len());
     for result in results {
-        pieces.push(result?);
+        chunks.push(result?);
     }
-    close_gaps(&mut columns, &mut values, &counts, &pieces);
-    Ok(Entries { columns: columns.into_iter().map(IndexArray::from).collect(), values, pieces })
+    close_gaps(&mut columns, &mut values, &counts, &chunks);
+    Ok(ParsedEntries { columns: columns.into_iter().map(IndexArray::from).collect(), values, chunks })
 }
 
-/// Zeros to be overwritten, in memory that costs little to touch for the first time.
-pub(super) fn room<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
+/// Zeroed memory that is cheap to touch for the first time.
+pub(super) fn zeroed_vec<T: Zeroable + Copy>(count: usize) -> Parsed<Vec<T>> {
     if size_of::<T>() == 0 {
         return Ok(vec![T::zeroed(); count]);
     }
     memory::zeroed(count, "the entries of the file").map_err(|refusal| Fault::refused(&refusal))
 }
 
-/// Blank lines and comments leave room at the end of their piece: move what follows up.
-fn close_gaps<I: Copy, F: Field>(
+/// Compaction: blank lines and comments leave gaps at the end of their chunk, which are closed.
+fn close_gaps<I: Copy, F: ValueColumn>(
     columns: &mut [Vec<I>],
     values: &mut Vec<F::Item>,
     counts: &[usize],
-    pieces: &[(F, usize)],
+    chunks: &[(F, usize)],
 ) {
     let (mut from, mut to) = (0, 0);
-    for (count, (_, used)) in counts.iter().zip(pieces) {
+    for (count, (_, used)) in counts.iter().zip(chunks) {
         if from != to {
             for column in columns.iter_mut() {
                 column.copy_within(from..from + used, to);
@@ -270,34 +274,34 @@ fn close_gaps<I: Copy, F: Field>(
     values.truncate(to);
 }
 
-/// Lines of a piece, the last of which may lack its end.
-fn lines_in(piece: &[u8]) -> usize {
-    count_newlines(piece) + usize::from(!piece.ends_with(b"\n"))
+/// The number of lines of a chunk, the last of which may have no line end.
+fn lines_in(chunk: &[u8]) -> usize {
+    count_newlines(chunk) + usize::from(!chunk.ends_with(b"\n"))
 }
 
-/// Pieces of whole lines: small enough to share the work evenly, large enough to be worth a task.
+/// Chunks of whole lines: small enough for load balancing, large enough to amortise a task.
 pub(super) fn cut_lines(text: &[u8]) -> Vec<&[u8]> {
     let target = (text.len() / (rayon::current_num_threads() * 8)).clamp(1 << 16, 1 << 21);
-    let mut pieces = Vec::new();
+    let mut chunks = Vec::new();
     let mut rest = text;
     while rest.len() > target {
         match rest[target..].iter().position(|b| *b == b'\n') {
             Some(end) => {
-                let (piece, after) = rest.split_at(target + end + 1);
-                pieces.push(piece);
+                let (chunk, after) = rest.split_at(target + end + 1);
+                chunks.push(chunk);
                 rest = after;
             }
             None => break,
         }
     }
     if !rest.is_empty() {
-        pieces.push(rest);
+        chunks.push(rest);
     }
-    pieces
+    chunks
 }
 
 #[inline(always)]
-fn parse_piece<F: Field, I: Index>(
+fn parse_chunk<F: ValueColumn, I: Index>(
     text: &[u8],
     rules: Rules,
     columns: &mut [&mut [I]],
@@ -344,7 +348,7 @@ fn parse_piece<F: Field, I: Index>(
     }
 }
 
-/// A decimal number that no double comes near; the reader must not make infinity of it.
+/// The fault for a decimal number beyond the doubles; the parser must not return infinity.
 #[cold]
 pub(super) fn too_large(at: usize, found: &[u8]) -> Fault {
     let message = format!("`{}` exceeds the largest number of 64 bits, 1.8e308", word(found));
@@ -357,7 +361,7 @@ fn ends(rest: &[u8]) -> bool {
     matches!(scan::skip_blanks(rest), [] | [b'\n', ..] | [b'\r', b'\n', ..] | [b'\r'])
 }
 
-/// Where the token that `rest` points at (or into) starts.
+/// The start of the token that `rest` points at (or into).
 fn token<'a>(text: &'a [u8], rest: &'a [u8]) -> &'a [u8] {
     if matches!(rest, [b' ' | b'\t', ..]) {
         return scan::skip_blanks(rest);
@@ -367,8 +371,8 @@ fn token<'a>(text: &'a [u8], rest: &'a [u8]) -> &'a [u8] {
     &text[start..]
 }
 
-/// No blank follows the digits of an index: the line ends before index `next`, or the index before it goes on as
-/// something else, such as a float.
+/// The fault if no blank follows the digits of an index: the line ends before index `next`, or the
+/// previous index continues as another token, such as a float.
 #[cold]
 fn no_blank(text: &[u8], rest: &[u8], next: usize, rules: Rules) -> Fault {
     let dimension = if ends(rest) { next } else { next.saturating_sub(1) };
@@ -407,14 +411,14 @@ fn out_of_range(text: &[u8], rest: &[u8], dimension: usize, rules: Rules) -> Fau
 }
 
 #[cold]
-fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
+fn bad_value<F: ValueColumn>(text: &[u8], rest: &[u8]) -> Fault {
     let at = text.len() - rest.len();
     let message = if ends(rest) {
         format!("the line ends where {} was expected", F::NAME)
     } else {
         let start = token(text, rest);
         let line = scan::split_line(start).0;
-        // A complex value has two parts, either of which may be the one.
+        // A complex value has two parts, either of which may be too large.
         let mut words = line.split(|b| matches!(b, b' ' | b'\t')).filter(|word| !word.is_empty()).take(2);
         if let (true, Some(huge)) = (F::REAL, words.find(|word| scan::overflows(word))) {
             return too_large(at, huge);
@@ -427,7 +431,7 @@ fn bad_value<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
 }
 
 #[cold]
-fn too_much<F: Field>(text: &[u8], rest: &[u8]) -> Fault {
+fn too_much<F: ValueColumn>(text: &[u8], rest: &[u8]) -> Fault {
     let at = text.len() - rest.len();
     if matches!(rest, [b' ' | b'\t', ..]) {
         let message = format!("`{}` follows where the line should end", word(scan::skip_blanks(rest)));
@@ -458,7 +462,7 @@ mod tests {
             }
         }
         let entries = parse::<Integer>(text.as_bytes(), rules(&[60_000, 7]), None).unwrap_or_else(|_| panic!());
-        assert!(entries.pieces.len() > 3);
+        assert!(entries.chunks.len() > 3);
         assert_eq!(entries.values, (1..=60_000).collect::<Vec<i64>>());
         assert_eq!(entries.columns[0].to_vec(), (0..60_000).collect::<Vec<u64>>());
     }
@@ -473,9 +477,9 @@ mod tests {
 
     #[test]
     fn numbers_become_reals_from_the_first_real_on() {
-        let entries = parse::<Number>(b"1 1\n2 2\n3 2.5\n4 3\n", rules(&[9]), None).unwrap_or_else(|_| panic!());
+        let entries = parse::<IntOrReal>(b"1 1\n2 2\n3 2.5\n4 3\n", rules(&[9]), None).unwrap_or_else(|_| panic!());
         let values: Vec<f64> = entries.values.iter().map(|b| f64::from_bits(*b)).collect();
         assert_eq!(values, [1.0, 2.0, 2.5, 3.0]);
-        assert_eq!(entries.pieces[0].0.real_from, Some(2));
+        assert_eq!(entries.chunks[0].0.real_from, Some(2));
     }
 }

@@ -1,14 +1,14 @@
-//! A mistake in a file while it is being parsed: a byte offset now, a line number only if it is reported.
+//! Parse errors of files: a byte offset, which becomes a line number only when it is reported.
 
 use tamis_ir::{Code, Diagnostic};
 
-/// What is wrong at a byte of the text. Finding the line means scanning the file again, so that is left to
-/// [`Fault::diagnose`].
+/// A parse error at a byte of the text. Computing the line means scanning the file again, which
+/// only [`Fault::diagnose`] does.
 #[derive(Debug)]
-pub(super) struct Fault(Box<Parts>);
+pub(super) struct Fault(Box<FaultParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct FaultParts {
     code: Code,
     offset: usize,
     message: String,
@@ -21,10 +21,10 @@ pub(super) type Parsed<T> = std::result::Result<T, Fault>;
 impl Fault {
     #[cold]
     pub(super) fn new(code: Code, offset: usize, message: impl Into<String>) -> Fault {
-        Fault(Box::new(Parts { code, offset, message: message.into(), notes: Vec::new(), help: Vec::new() }))
+        Fault(Box::new(FaultParts { code, offset, message: message.into(), notes: Vec::new(), help: Vec::new() }))
     }
 
-    /// Memory that was refused for what the file holds.
+    /// The fault for a refused allocation.
     #[cold]
     pub(super) fn refused(refusal: &Diagnostic) -> Fault {
         Fault::new(refusal.code, 0, refusal.message.clone())
@@ -49,24 +49,24 @@ impl Fault {
         self.0.offset
     }
 
-    /// The same fault seen from a text in which the parsed piece starts at `start`.
+    /// The same fault, for a text in which the parsed chunk starts at `start`.
     pub(super) fn shifted(mut self, start: usize) -> Fault {
         self.0.offset += start;
         self
     }
 
-    /// The diagnostic for a file that has no lines.
+    /// The diagnostic for a file without lines.
     pub(super) fn in_file(self, name: &str) -> Diagnostic {
-        let Parts { code, message, notes, help, .. } = *self.0;
+        let FaultParts { code, message, notes, help, .. } = *self.0;
         let mut diagnostic = Diagnostic::new(code, message).in_file(name);
         diagnostic.notes.extend(notes);
         diagnostic.help.extend(help);
         diagnostic
     }
 
-    /// The diagnostic, with the line of `text` that holds the offset.
+    /// The diagnostic, with the line of `text` at the offset.
     pub(super) fn diagnose(self, name: &str, text: &[u8]) -> Diagnostic {
-        let Parts { code, offset, message, notes, help } = *self.0;
+        let FaultParts { code, offset, message, notes, help } = *self.0;
         let (line, excerpt) = line_at(text, offset);
         let mut diagnostic = Diagnostic::new(code, message).at_line(name, line, &excerpt);
         diagnostic.notes.extend(notes);
@@ -75,7 +75,8 @@ impl Fault {
     }
 }
 
-/// The line (from 1) that holds a byte, and its text, shortened. A byte past the end belongs to the last line.
+/// The line (from 1) of a byte, and its text, shortened. A byte past the end belongs to the last
+/// line.
 pub(super) fn line_at(text: &[u8], offset: usize) -> (u64, String) {
     let mut offset = offset.min(text.len());
     if offset == text.len() && offset > 0 && text[offset - 1] == b'\n' {
@@ -88,13 +89,13 @@ pub(super) fn line_at(text: &[u8], offset: usize) -> (u64, String) {
     (line, printable(&rest[..end]))
 }
 
-/// Bytes of a file as text that does nothing to a terminal.
+/// Bytes of a file as text without control characters.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let shown = |c: char| if c.is_control() && c != '\t' && c != '\r' { char::REPLACEMENT_CHARACTER } else { c };
     String::from_utf8_lossy(bytes).chars().map(shown).collect()
 }
 
-/// How many line ends there are.
+/// The number of line ends.
 pub(super) fn count_newlines(text: &[u8]) -> usize {
     // Sums of at most 192 ones fit a byte, so this becomes byte-wise vector arithmetic.
     text.chunks(192).map(|part| part.iter().map(|b| u8::from(*b == b'\n')).sum::<u8>() as usize).sum()

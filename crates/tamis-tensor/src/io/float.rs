@@ -1,11 +1,12 @@
-//! Decimal to double, correctly rounded, for the numbers that files are full of.
+//! Parser of decimal floating-point numbers, correctly rounded (Clinger; Eisel and Lemire).
 //!
-//! Short decimals are one exact multiplication or division of doubles (Clinger 1990). Up to nineteen digits with a
-//! power of ten between -27 and 27 take one or two 64-bit multiplications with a table of powers of five
-//! (Eisel and Lemire, "Number parsing at a gigabyte per second", 2021), which decides the rounding in that range
-//! without exception. Everything else is left to the caller.
+//! Short decimals are one exact multiplication or division of doubles (Clinger 1990). Up to
+//! nineteen digits with a power of ten between -27 and 27 take one or two 64-bit multiplications
+//! with a table of powers of five (Eisel and Lemire, "Number parsing at a gigabyte per second",
+//! 2021), which decides the rounding in that range without exception. The caller parses all other
+//! numbers.
 
-/// The largest power of ten handled here, and of five whose reciprocal is tabled.
+/// The largest power of ten in range, and of five with a tabulated reciprocal.
 const LIMIT: i64 = 27;
 
 /// Exact powers of ten.
@@ -48,7 +49,7 @@ const fn reciprocal(power: u128) -> u128 {
     quotient + 1
 }
 
-/// `mantissa * 10^exponent` as the nearest double (ties to even), or `None` outside of the range handled here.
+/// `mantissa * 10^exponent` as the nearest double (ties to even), or `None` out of range.
 #[inline(always)]
 pub(super) fn from_decimal(mantissa: u64, exponent: i64) -> Option<f64> {
     if mantissa <= 1 << 53 {
@@ -73,23 +74,24 @@ fn by_table(mantissa: u64, exponent: i64) -> f64 {
     let first = u128::from(normal) * (five >> 64);
     let (mut high, mut low) = ((first >> 64) as u64, first as u64);
     if high & 0x1ff == 0x1ff {
-        // The nine bits below the mantissa could still be carried into: use the other half of the power.
+        // A carry into the nine bits below the mantissa is possible: use the low half of the power.
         let second = ((u128::from(normal) * u128::from(five as u64)) >> 64) as u64;
         let (sum, carry) = low.overflowing_add(second);
         low = sum;
         high += u64::from(carry);
     }
     let top = (high >> 63) as u32;
-    // 54 bits: the mantissa and one bit to round by.
+    // 54 bits: the mantissa and one rounding bit.
     let mut kept = high >> (top + 9);
     let power = ((exponent * (152_170 + 65_536)) >> 16) + 63 + i64::from(top) - i64::from(shift);
-    // Exactly halfway can only happen when 5^q (or the mantissa over it) is small; then an even neighbour wins.
+    // An exact tie is only possible if 5^q (or the mantissa over it) is small; then the even
+    // neighbour wins.
     if low <= 1 && (-4..=23).contains(&exponent) && kept & 3 == 1 && kept << (top + 9) == high {
         kept &= !1;
     }
     kept += kept & 1;
     kept >>= 1;
-    // A carry out of the mantissa makes the next power of two, which the sum of bits below does by itself.
+    // A carry out of the mantissa gives the next power of two; the sum of bits below handles it.
     let exponent_bits = (power + 1023 - 1) as u64;
     f64::from_bits((exponent_bits << 52) + kept)
 }
@@ -129,7 +131,7 @@ mod tests {
 
     #[test]
     fn exact_halves_go_to_even() {
-        // (2m+1) * 2^k * 5^q written as a decimal: the double is exactly between two others.
+        // (2m+1) * 2^k * 5^q as a decimal: exactly halfway between two doubles.
         for q in 0..=4u32 {
             for odd in [(1u64 << 53) + 1, (1 << 53) + 3, (1 << 54) - 1] {
                 let Some(mantissa) = odd.checked_mul(5u64.pow(q)) else { continue };

@@ -1,6 +1,8 @@
-//! The arrays of the MNIST files: `.idx1-ubyte`, `.idx3-ubyte` and their like; dense, of any rank and type.
+//! Reader of IDX arrays, the MNIST format: `.idx1-ubyte`, `.idx3-ubyte` and others; dense, of any
+//! rank and type.
 //!
-//! Two zero bytes, a byte for the type, one for the rank, the sizes in 32 bits, the values; all big-endian.
+//! Two zero bytes, a byte for the type, one for the rank, the sizes in 32 bits, the values; all
+//! big-endian.
 
 use super::{FileData, FileKind, ReadOptions, npy, options};
 use tamis_ir::diag::Result;

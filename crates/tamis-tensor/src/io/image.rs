@@ -1,6 +1,8 @@
-//! Netpbm images: `.pbm` (black-and-white, 1 is ink) and `.pgm` (grey), binary (P4, P5) and in text (P1, P2).
+//! Reader of Netpbm images: `.pbm` (black-and-white, 1 is ink) and `.pgm` (grey), binary (P4, P5)
+//! and in text (P1, P2).
 //!
-//! A bitmap is a dense matrix of `bool`, a grey image one of `u8`, or `u16` if its largest value is above 255.
+//! A bitmap is a dense matrix of `bool`, a grey image one of `u8`, or `u16` if its largest value is
+//! above 255.
 
 use super::fault::{Fault, Parsed, word};
 use super::{FileData, FileKind, ReadOptions, npy, options};
@@ -12,14 +14,14 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Fi
     read_bytes(bytes, options).map_err(|fault| fault.diagnose(name, bytes))
 }
 
-/// The bytes, and how far they have been read.
-struct Reader<'a> {
+/// The bytes, and the read offset.
+struct NetpbmReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 fn read_bytes(bytes: &[u8], options: &ReadOptions) -> Parsed<FileData> {
-    let mut reader = Reader { bytes, at: 0 };
+    let mut reader = NetpbmReader { bytes, at: 0 };
     let (grey, binary) = match bytes {
         [b'P', b'1', ..] => (false, false),
         [b'P', b'2', ..] => (true, false),
@@ -52,12 +54,12 @@ fn read_bytes(bytes: &[u8], options: &ReadOptions) -> Parsed<FileData> {
     Ok(npy::dense(FileKind::Image, shape, values))
 }
 
-impl<'a> Reader<'a> {
+impl<'a> NetpbmReader<'a> {
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    /// Skips white space and comments, which run to the end of their line.
+    /// Skips white space and comments, which extend to the end of their line.
     fn skip_space(&mut self) {
         while let Some(byte) = self.peek() {
             match byte {
@@ -89,7 +91,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The data after the header and one byte of white space: so many bytes, not fewer, not more.
+    /// The data after the header and one byte of white space: exactly `length` bytes.
     fn data(&mut self, length: Option<u64>) -> Parsed<&'a [u8]> {
         if !self.peek().is_some_and(|b| b.is_ascii_whitespace()) {
             return Err(Fault::new(Code::E0803, self.at, "the header of the image does not end in white space")

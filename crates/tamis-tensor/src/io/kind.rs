@@ -1,11 +1,11 @@
-//! Kinds of files, and how a name tells them apart.
+//! File formats, recognised by the file name.
 
 use super::gzip_name;
 use std::path::Path;
 use tamis_ir::diag::{Result, did_you_mean};
 use tamis_ir::{Code, Diagnostic};
 
-/// What a file holds, known by its extension.
+/// The format of a file, recognised by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// `.mtx`: Matrix Market text, one entry per line or a dense array.
@@ -64,11 +64,11 @@ impl FileKind {
             "pbm" | "pgm" | "pnm" => FileKind::Image,
             "txt" => FileKind::Table,
             _ if is_idx(&name) => FileKind::Idx,
-            _ => return Err(unknown(path, &extension, Purpose::Reading)),
+            _ => return Err(unknown(path, &extension, FileUse::Reading)),
         })
     }
 
-    /// The kind of a file that is to be written.
+    /// The kind of an output file.
     ///
     /// ```
     /// use tamis_tensor::io::FileKind;
@@ -79,8 +79,8 @@ impl FileKind {
         let path = path.as_ref();
         match FileKind::of(path) {
             Ok(kind) if kind.is_writable() => Ok(kind),
-            Ok(kind) => Err(only_read(kind).in_file(path.display().to_string()).help(listed(Purpose::Writing))),
-            Err(_) => Err(unknown(path, &extension(path), Purpose::Writing)),
+            Ok(kind) => Err(only_read(kind).in_file(path.display().to_string()).help(listed(FileUse::Writing))),
+            Err(_) => Err(unknown(path, &extension(path), FileUse::Writing)),
         }
     }
 
@@ -99,13 +99,13 @@ impl FileKind {
         }
     }
 
-    /// Whether Tamis writes this kind, too.
+    /// True if Tamis writes this kind as well.
     pub const fn is_writable(self) -> bool {
         !matches!(self, FileKind::Dlmc | FileKind::Idx | FileKind::Table)
     }
 }
 
-/// `.idx`, `.idx3`, `.idx3-ubyte`, and `-idx3-ubyte` as the MNIST files were first called.
+/// `.idx`, `.idx3`, `.idx3-ubyte`, and `-idx3-ubyte`, the original names of the MNIST files.
 fn is_idx(name: &str) -> bool {
     let Some(start) = name.rfind("idx") else { return false };
     let led = start == 0 || matches!(name.as_bytes()[start - 1], b'.' | b'-');
@@ -114,7 +114,7 @@ fn is_idx(name: &str) -> bool {
     led && (tail.is_empty() || tail.strip_prefix("-").is_some_and(named))
 }
 
-/// The last part of a path, in small letters and without `.gz`.
+/// The last component of a path, in lower case and without `.gz`.
 fn plain_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     gzip_name(&name).unwrap_or(&name).to_string()
@@ -124,41 +124,41 @@ fn extension(path: &Path) -> String {
     plain_name(path).rsplit_once('.').map_or(String::new(), |(_, e)| e.to_string())
 }
 
-/// What a file is wanted for, which decides the kinds to offer.
+/// The use of a file, which decides the kinds that messages offer.
 #[derive(Clone, Copy)]
-enum Purpose {
+enum FileUse {
     Reading,
     Writing,
 }
 
-impl Purpose {
-    /// The extensions that are offered.
+impl FileUse {
+    /// The offered extensions.
     fn extensions(self) -> &'static [&'static str] {
         match self {
-            Purpose::Reading => &["mtx", "tns", "npz", "bsp.npz", "npy", "smtx", "pbm", "pgm", "idx", "txt"],
-            Purpose::Writing => &["mtx", "tns", "npz", "bsp.npz", "npy", "pbm", "pgm"],
+            FileUse::Reading => &["mtx", "tns", "npz", "bsp.npz", "npy", "smtx", "pbm", "pgm", "idx", "txt"],
+            FileUse::Writing => &["mtx", "tns", "npz", "bsp.npz", "npy", "pbm", "pgm"],
         }
     }
 }
 
-/// All extensions for a purpose, as a thing to do.
-fn listed(purpose: Purpose) -> String {
+/// All extensions for a purpose, as a help text.
+fn listed(purpose: FileUse) -> String {
     let dotted: Vec<String> = purpose.extensions().iter().map(|e| format!(".{e}")).collect();
     let (last, others) = dotted.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     format!("name the file {} or {last}, each also with .gz", others.join(", "))
 }
 
-/// The diagnostic for a kind that is not written.
+/// The diagnostic for a kind that cannot be written.
 pub(super) fn only_read(kind: FileKind) -> Diagnostic {
     Diagnostic::new(Code::E0813, format!(".{} files are read, but not written", kind.extension()))
 }
 
-fn unknown(path: &Path, extension: &str, purpose: Purpose) -> Diagnostic {
+fn unknown(path: &Path, extension: &str, purpose: FileUse) -> Diagnostic {
     let shown = path.display();
     let message = match (extension, purpose) {
         ("", _) => format!("`{shown}` has no extension that identifies its file type"),
-        (_, Purpose::Reading) => format!("`{shown}` ends in `.{extension}`, which is not a known file type"),
-        (_, Purpose::Writing) => {
+        (_, FileUse::Reading) => format!("`{shown}` ends in `.{extension}`, which is not a known file type"),
+        (_, FileUse::Writing) => {
             format!("`{shown}` ends in `.{extension}`, which is not a file type that Tamis writes")
         }
     };
@@ -209,8 +209,8 @@ mod tests {
         for kind in FileKind::ALL {
             let name = format!("a.{}", kind.extension());
             assert_eq!(FileKind::of_output(&name).is_ok(), kind.is_writable(), "{name}");
-            assert!(Purpose::Reading.extensions().contains(&kind.extension()));
+            assert!(FileUse::Reading.extensions().contains(&kind.extension()));
         }
-        assert!(Purpose::Writing.extensions().iter().all(|e| FileKind::of_output(format!("a.{e}")).is_ok()));
+        assert!(FileUse::Writing.extensions().iter().all(|e| FileKind::of_output(format!("a.{e}")).is_ok()));
     }
 }

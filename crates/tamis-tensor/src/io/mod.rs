@@ -1,12 +1,13 @@
-//! Files: Matrix Market, FROSTT, npz, Binsparse and others, read and written.
+//! File formats: readers and writers of Matrix Market, FROSTT, npz, Binsparse and others.
 //!
-//! A file is known by its extension ([`FileKind`]), and may be compressed by gzip. Readers give plain data
-//! ([`FileData`], by [`read_data`]), of which [`read`] makes a tensor; [`write()`] is the way back. Text is parsed in parallel from a memory map; whatever a header claims, memory is
-//! only taken for what the file really holds. Every mistake is a [`Diagnostic`](tamis_ir::Diagnostic) with the file,
-//! the line and something that would work.
+//! A file is recognised by its extension ([`FileKind`]), and may be compressed by gzip. Readers
+//! return plain data ([`FileData`], by [`read_data`]), from which [`read`] makes a tensor;
+//! [`write()`] is the inverse. Text is parsed in parallel from a memory map. Memory is bounded by
+//! the contents of the file, not by its header. Every mistake is a
+//! [`Diagnostic`](tamis_ir::Diagnostic) with the file, the line and an alternative that would work.
 //!
-//! Rooms: `source` (bytes of a file), `scan` and `float` (numbers), `entries` (parallel lines), one file per kind,
-//! `repeated` and `symmetry` (what matrices of entries need), `write` (the other direction).
+//! Modules: `source` (bytes of a file), `scan` and `float` (numbers), `entries` (parallel lines),
+//! one file per kind, `repeated` and `symmetry` (matrices of entries), `write` (writers).
 
 mod binsparse;
 mod compressed;
@@ -35,42 +36,42 @@ pub use kind::FileKind;
 pub use options::ReadOptions;
 pub use symmetry::Symmetry;
 pub use tensor::{read, read_from};
-pub use write::{Body, WriteOptions, Written, write, write_as, write_file, write_to};
+pub use write::{WriteContents, WriteOptions, WriteReport, write, write_as, write_file, write_to};
 
 use crate::{Coordinates, IndexArray, ValueArray};
 use std::path::Path;
 use tamis_ir::diag::Result;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileData {
     /// The entries.
     pub content: Content,
-    /// What the file says about them.
+    /// The metadata of the file.
     pub header: FileHeader,
-    /// What is not stored, if that is not zero.
+    /// The fill, if it is not zero.
     pub fill: Option<tamis_ir::Value>,
 }
 
-/// The entries of a file, stored the way the file stores them.
+/// The entries of a file, in the layout of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// A list of entries, in the order of the file; both triangles of a symmetric matrix.
+    /// A coordinate list, in the order of the file; both triangles of a symmetric matrix.
     Coordinates(Coordinates),
-    /// The entries of each row (or column, if `columns_first`), sorted and without repetitions.
+    /// The entries of each row (or column, if `columns_first`), sorted and without duplicates.
     Compressed {
-        /// Whether columns, not rows, are compressed.
+        /// True if columns, not rows, are compressed.
         columns_first: bool,
-        /// Rows and columns.
+        /// The numbers of rows and columns.
         shape: [u64; 2],
-        /// Where each row (or column) starts.
+        /// The start of each row (or column).
         pos: IndexArray,
         /// The column (or row) of each entry.
         crd: IndexArray,
-        /// The value of each entry; all `true` where the file holds none.
+        /// The value of each entry; all `true` if the file has none.
         values: ValueArray,
     },
-    /// Every value, the last dimension running fastest.
+    /// Every value in row-major order.
     Dense {
         /// The size of each dimension.
         shape: Vec<u64>,
@@ -89,7 +90,7 @@ impl Content {
         }
     }
 
-    /// The values that are stored.
+    /// The stored values.
     pub fn values(&self) -> &ValueArray {
         match self {
             Content::Coordinates(coordinates) => &coordinates.values,
@@ -98,26 +99,26 @@ impl Content {
     }
 }
 
-/// What a file says about its entries.
+/// The metadata of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     /// The kind of file.
     pub kind: FileKind,
-    /// Whether it was compressed by gzip.
+    /// True if it was compressed by gzip.
     pub gzip: bool,
-    /// What its values are.
+    /// The type of its values.
     pub field: ValueField,
-    /// Which entries stand for others.
+    /// The symmetry of the matrix.
     pub symmetry: Symmetry,
-    /// How the entries are laid out in the file.
+    /// The layout of the entries.
     pub layout: Layout,
-    /// How many entries stand in the file (symmetric ones once).
+    /// The number of entries in the file (symmetric ones once).
     pub stored: u64,
     /// The first comments of the file, shortened.
     pub comments: Vec<String>,
 }
 
-/// What the values of a file are.
+/// The type of the values of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum ValueField {
@@ -125,12 +126,12 @@ pub enum ValueField {
     Integer,
     Complex,
     Boolean,
-    /// No values: an entry is there, or not.
+    /// No values: the existence of an entry counts.
     Pattern,
 }
 
 impl ValueField {
-    /// The word Matrix Market uses.
+    /// The word of Matrix Market.
     pub const fn name(self) -> &'static str {
         match self {
             ValueField::Real => "real",
@@ -151,7 +152,7 @@ impl ValueField {
     }
 }
 
-/// How a file lays out its entries, which is how they are best kept in memory, too.
+/// The layout of the entries of a file, which is also the preferred layout in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// Entry by entry, with all coordinates.
@@ -164,10 +165,10 @@ pub enum Layout {
     Dense,
 }
 
-/// Reads what a file holds, as plain data.
+/// Reads the contents of a file as plain data.
 ///
-/// With [`Combine::Error`](crate::Combine::Error) (the default) repeated entries are refused; otherwise they stay in
-/// [`Content::Coordinates`] for whoever builds a tensor from it to combine.
+/// With [`Combine::Error`](crate::Combine::Error) (the default) duplicates are rejected; otherwise
+/// they stay in [`Content::Coordinates`], and the constructor of the tensor combines them.
 ///
 /// ```
 /// use tamis_tensor::io::{Content, ReadOptions, read_data};
@@ -183,14 +184,15 @@ pub fn read_data(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileDa
     load(path.as_ref(), options, true)
 }
 
-/// Reads the bytes of a file that is in memory; `name` tells its kind, and stands in diagnostics.
+/// Reads the bytes of a file in memory; `name` determines its kind, and appears in diagnostics.
 pub fn read_data_from(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<FileData> {
     let kind = FileKind::of(name)?;
     let (bytes, gzip) = source::wrap(name, bytes)?;
     options.in_pool(|| parse(kind, name, &bytes, gzip, options, true))
 }
 
-/// `check`: refuse repetitions here if that is asked for, else leave them to the tensor that is built.
+/// `check`: reject duplicates here if the options say so; otherwise the constructor of the tensor
+/// does.
 fn load(path: &Path, options: &ReadOptions, check: bool) -> Result<FileData> {
     let kind = FileKind::of(path)?;
     let (bytes, gzip) = source::open(path)?;
@@ -214,12 +216,12 @@ fn parse(kind: FileKind, name: &str, bytes: &[u8], gzip: bool, options: &ReadOpt
     Ok(data)
 }
 
-/// The name without `.gz`, if it ends so.
+/// The name without `.gz`, if it has that extension.
 fn gzip_name(lowercase: &str) -> Option<&str> {
     lowercase.strip_suffix(".gz")
 }
 
-/// Keeps a comment, unless there are many already; long ones are cut.
+/// Adds a comment, up to a maximum number; long ones are truncated.
 fn keep_comment(comments: &mut Vec<String>, text: &[u8]) {
     if comments.len() < 100 {
         let shown = String::from_utf8_lossy(&text[..text.len().min(400)]);

@@ -1,14 +1,17 @@
-//! Matrix Market: `.mtx`, coordinate and array.
+//! Reader of Matrix Market files: `.mtx`, coordinate and array.
 //!
-//! The first line is `%%MatrixMarket matrix FORMAT FIELD SYMMETRY` in any letter case, then come comments (`%`), the
-//! line of sizes, and the entries, each on its own line. Blank lines and comments may stand anywhere after the
-//! first line. `integer` is read as `i64`, `unsigned-integer` as `u64`, `real` (or `double`) as `f64`, `complex` as
-//! `c128`, `pattern` as `bool` without values. The object may also be a `vector`, with one size.
+//! The first line is `%%MatrixMarket matrix FORMAT FIELD SYMMETRY` in any letter case. Comments
+//! (`%`), the line of sizes, and the entries follow, each on its own line. Blank lines and comments
+//! are permitted anywhere after the first line. `integer` is read as `i64`, `unsigned-integer` as
+//! `u64`, `real` (or `double`) as `f64`, `complex` as `c128`, `pattern` as `bool` without values.
+//! The object may also be a `vector`, with one size.
 
-use super::entries::{self, ComplexField, Entries, Field, Integer, MAX_EXTENT, Pattern, Real, Rules, Unsigned};
+use super::entries::{
+    self, ComplexField, Integer, MAX_EXTENT, ParsedEntries, Pattern, Real, Rules, Unsigned, ValueColumn,
+};
 use super::fault::{Fault, Parsed, line_at, word};
 use super::repeated::{entry_offset, first_repetition};
-use super::symmetry::{Mirror, expand};
+use super::symmetry::{MirroredValue, expand};
 use super::{Content, FileData, FileHeader, FileKind, Layout, ReadOptions, Symmetry, ValueField, scan};
 use crate::{Coordinates, ValueArray};
 use num_complex::Complex;
@@ -16,15 +19,15 @@ use tamis_ir::Code;
 use tamis_ir::diag::{Result, did_you_mean};
 
 /// The banner and the sizes.
-struct Header {
+struct MtxHeader {
     array: bool,
     field: Word,
     symmetry: Symmetry,
     comments: Vec<String>,
     shape: Vec<u64>,
-    /// As the size line promises (for arrays, as the shape does).
-    promised: u128,
-    /// Where the size line stands.
+    /// The number of entries in the size line (for arrays, the size of the shape).
+    stated: u128,
+    /// The offset of the size line.
     size_line: usize,
 }
 
@@ -53,7 +56,7 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
     }
 }
 
-/// A vector of values as the array of its type.
+/// A vector of values, convertible to a value array.
 trait IntoValues: Sized {
     fn into_values(values: Vec<Self>) -> ValueArray;
 }
@@ -75,19 +78,19 @@ impl IntoValues for () {
     }
 }
 
-fn entries_of<F>(text: &[u8], body: &[u8], header: Header, options: &ReadOptions, check: bool) -> Parsed<FileData>
+fn entries_of<F>(text: &[u8], body: &[u8], header: MtxHeader, options: &ReadOptions, check: bool) -> Parsed<FileData>
 where
-    F: Field + Default,
-    F::Item: Mirror + IntoValues,
+    F: ValueColumn + Default,
+    F::Item: MirroredValue + IntoValues,
 {
     let start = text.len() - body.len();
     let dims: &[u64] = if header.array { &[] } else { &header.shape };
     let rules = Rules { dims, comment: b'%', names };
-    let Entries { columns, mut values, .. } =
+    let ParsedEntries { columns, mut values, .. } =
         entries::parse::<F>(body, rules, options.progress()).map_err(|fault| fault.shifted(start))?;
     let at = |entry: usize| start + entry_offset(body, b'%', entry);
     let stored = values.len() as u64;
-    if u128::from(stored) != header.promised {
+    if u128::from(stored) != header.stated {
         return Err(wrong_count(&header, stored, at));
     }
     let shape = header.shape.clone();
@@ -120,7 +123,7 @@ where
     Ok(FileData { content, header, fill: None })
 }
 
-/// The diagnostic for an entry whose coordinates stood in the file before.
+/// The diagnostic for a duplicate entry.
 pub(super) fn repetition(text: &[u8], first: usize, second: usize) -> Fault {
     let (line, excerpt) = line_at(text, first);
     let shown: String = excerpt.trim().chars().take(80).collect();
@@ -134,24 +137,28 @@ fn names(dimension: usize) -> String {
     if dimension == 0 { "the row index" } else { "the column index" }.to_string()
 }
 
-fn wrong_count(header: &Header, stored: u64, at: impl Fn(usize) -> usize) -> Fault {
-    let promised = header.promised;
+fn wrong_count(header: &MtxHeader, stored: u64, at: impl Fn(usize) -> usize) -> Fault {
+    let stated = header.stated;
     let what = if header.array { "values" } else { "entries" };
-    if u128::from(stored) < promised {
+    if u128::from(stored) < stated {
         return Fault::new(
             Code::E0804,
             header.size_line,
-            format!("the header states {promised} {what}, but the file contains {stored}"),
+            format!("the header states {stated} {what}, but the file contains {stored}"),
         )
         .help("fetch the file again if it was cut off, or correct the number in this line");
     }
-    let first = usize::try_from(promised).unwrap_or(usize::MAX);
-    Fault::new(Code::E0804, at(first), format!("the file continues after the {promised} {what} that its header states"))
+    let first = usize::try_from(stated).unwrap_or(usize::MAX);
+    Fault::new(Code::E0804, at(first), format!("the file continues after the {stated} {what} that its header states"))
         .help(format!("correct the size line to {stored}, or remove the lines from here on"))
 }
 
-/// The full matrix, by rows, of values listed by columns (of the lower triangle, if symmetric).
-fn dense<T: Mirror + Default>(header: &Header, values: Vec<T>, at: impl Fn(usize) -> usize) -> Parsed<Vec<T>> {
+/// The dense row-major matrix of column-major values (of the lower triangle, if symmetric).
+fn dense<T: MirroredValue + Default>(
+    header: &MtxHeader,
+    values: Vec<T>,
+    at: impl Fn(usize) -> usize,
+) -> Parsed<Vec<T>> {
     let extent = |d: usize| header.shape.get(d).map_or(1, |n| *n as usize);
     let (rows, cols) = (extent(0), extent(1));
     if header.symmetry == Symmetry::General {
@@ -176,7 +183,7 @@ fn dense<T: Mirror + Default>(header: &Header, values: Vec<T>, at: impl Fn(usize
     Ok(full)
 }
 
-/// Column-major to row-major, in square tiles that fit the cache.
+/// Transposes column-major to row-major, in square tiles that fit the cache.
 pub(super) fn by_rows<T: Copy>(values: &[T], rows: usize, cols: usize) -> Vec<T> {
     const TILE: usize = 32;
     let Some(first) = values.first() else { return Vec::new() };
@@ -193,8 +200,8 @@ pub(super) fn by_rows<T: Copy>(values: &[T], rows: usize, cols: usize) -> Vec<T>
     out
 }
 
-/// The banner, the comments, the sizes, and the lines after them.
-fn header(text: &[u8]) -> Parsed<(Header, &[u8])> {
+/// Parses the banner, the comments and the sizes; returns the lines after them.
+fn header(text: &[u8]) -> Parsed<(MtxHeader, &[u8])> {
     let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let (line, mut rest) = scan::split_line(scan::skip_blanks(start));
     let (vector, array, field, symmetry) = banner(line)?;
@@ -224,18 +231,18 @@ fn header(text: &[u8]) -> Parsed<(Header, &[u8])> {
             .help("correct the sizes, or say `general` in the first line of the file"));
     }
     let extent = |d: usize| shape.get(d).map_or(1, |n| u128::from(*n));
-    let promised = match (array, symmetry) {
+    let stated = match (array, symmetry) {
         (false, _) => u128::from(sizes[dimensions]),
         (true, Symmetry::General) => extent(0) * extent(1),
         (true, Symmetry::SkewSymmetric) => extent(0) * extent(0).saturating_sub(1) / 2,
         (true, _) => extent(0) * (extent(0) + 1) / 2,
     };
-    Ok((Header { array, field, symmetry, comments, shape, promised, size_line }, body))
+    Ok((MtxHeader { array, field, symmetry, comments, shape, stated, size_line }, body))
 }
 
 const EXAMPLE: &str = "the first line should look like `%%MatrixMarket matrix coordinate real general`";
 
-/// Whether a vector, whether an array, the field, the symmetry.
+/// A flag for a vector, a flag for an array, the field, the symmetry.
 fn banner(line: &[u8]) -> Parsed<(bool, bool, Word, Symmetry)> {
     let bad = |message: String| Fault::new(Code::E0803, 0, message).help(EXAMPLE);
     let lowercase = String::from_utf8_lossy(&line[..line.len().min(1024)]).to_ascii_lowercase();
@@ -267,7 +274,7 @@ fn banner(line: &[u8]) -> Parsed<(bool, bool, Word, Symmetry)> {
         _ => Word::Pattern,
     };
     let symmetry = match words.len() {
-        // A vector has no symmetry to state.
+        // A vector has no symmetry.
         4 if vector => Symmetry::General,
         _ => Symmetry::ALL[choose(4, "symmetry", &Symmetry::ALL.map(Symmetry::name))?],
     };

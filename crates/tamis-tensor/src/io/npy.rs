@@ -1,4 +1,4 @@
-//! NumPy's array files: `.npy`, one dense array of numbers; also the members of `.npz` archives.
+//! Reader of NumPy arrays: `.npy`, one dense array of numbers; also the members of `.npz` archives.
 
 use super::{Content, FileData, FileHeader, FileKind, Layout, ReadOptions, Symmetry, ValueField, options};
 use crate::{Buffer, ValueArray, memory, with_values};
@@ -7,10 +7,10 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::MAX_RANK;
 use tamis_ir::{Code, DType, Diagnostic};
 
-/// What an array file says before its data.
+/// The header of an array file.
 #[derive(Debug, PartialEq)]
-pub(super) struct Header {
-    pub scalar: Scalar,
+pub(super) struct NpyHeader {
+    pub scalar: NpyScalar,
     pub big_endian: bool,
     pub fortran: bool,
     pub shape: Vec<u64>,
@@ -18,7 +18,7 @@ pub(super) struct Header {
 
 /// The type of an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Scalar {
+pub(super) enum NpyScalar {
     Number(DType),
     /// A float of 16 bits, read as `f32`.
     Half,
@@ -29,17 +29,17 @@ pub(super) enum Scalar {
     },
 }
 
-impl Scalar {
+impl NpyScalar {
     pub(super) fn size(self) -> usize {
         match self {
-            Scalar::Number(dtype) => dtype.size(),
-            Scalar::Half => 2,
-            Scalar::Text { unicode, length } => length * if unicode { 4 } else { 1 },
+            NpyScalar::Number(dtype) => dtype.size(),
+            NpyScalar::Half => 2,
+            NpyScalar::Text { unicode, length } => length * if unicode { 4 } else { 1 },
         }
     }
 }
 
-/// What is wrong with an array file, before it is known which file it is in.
+/// A parse error of an array file, before the name of the file is known.
 pub(super) struct Damage {
     pub code: Code,
     pub message: String,
@@ -82,7 +82,7 @@ pub(super) fn dense(kind: FileKind, shape: Vec<u64>, values: ValueArray) -> File
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// How many bytes the prelude and the header text take, known from the first twelve.
+/// The length of the prelude and the header text, from the first twelve bytes.
 pub(super) fn header_length(bytes: &[u8]) -> std::result::Result<usize, Damage> {
     let cut = || Damage::header("the file ends within the header of the array");
     let rest = bytes.strip_prefix(MAGIC).ok_or_else(|| Damage::header("this is not an array of NumPy"))?;
@@ -96,7 +96,7 @@ pub(super) fn header_length(bytes: &[u8]) -> std::result::Result<usize, Damage> 
 }
 
 /// The header, and the data after it.
-pub(super) fn parse_header(bytes: &[u8]) -> std::result::Result<(Header, &[u8]), Damage> {
+pub(super) fn parse_header(bytes: &[u8]) -> std::result::Result<(NpyHeader, &[u8]), Damage> {
     let length = header_length(bytes)?;
     let start = if bytes.get(6) == Some(&1) { 10 } else { 12 };
     let text =
@@ -105,7 +105,7 @@ pub(super) fn parse_header(bytes: &[u8]) -> std::result::Result<(Header, &[u8]),
 }
 
 /// `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`, the keys in any order.
-fn parse_dictionary(text: &str) -> std::result::Result<Header, Damage> {
+fn parse_dictionary(text: &str) -> std::result::Result<NpyHeader, Damage> {
     let bad = || Damage::header("the header of the array is malformed");
     let mut rest = text.trim().strip_prefix('{').and_then(|t| t.strip_suffix('}')).ok_or_else(bad)?.trim();
     let (mut descr, mut fortran, mut shape) = (None, None, None);
@@ -144,7 +144,7 @@ fn parse_dictionary(text: &str) -> std::result::Result<Header, Damage> {
         return Err(Damage { code: Code::E0809, message, help: "reshape the array first".to_string() });
     }
     let (scalar, big_endian) = parse_descr(descr)?;
-    Ok(Header { scalar, big_endian, fortran, shape })
+    Ok(NpyHeader { scalar, big_endian, fortran, shape })
 }
 
 fn quoted(text: &str) -> Option<(&str, &str)> {
@@ -158,12 +158,12 @@ fn parse_shape(list: &str) -> Option<Vec<u64>> {
     if list.is_empty() {
         return Some(Vec::new());
     }
-    // Python 2 wrote long numbers with an L.
+    // Python 2 wrote long integers with an L.
     let number = |word: &str| word.trim().trim_end_matches('L').parse::<u64>().ok().filter(|n| *n <= i64::MAX as u64);
     list.split(',').take(MAX_RANK + 1).map(number).collect()
 }
 
-fn parse_descr(descr: &str) -> std::result::Result<(Scalar, bool), Damage> {
+fn parse_descr(descr: &str) -> std::result::Result<(NpyScalar, bool), Damage> {
     let unknown = || Damage::unsupported(format!("arrays of type `{}` are not read", descr.escape_debug()));
     let (big, kind) = match descr.as_bytes().first() {
         Some(b'<' | b'|' | b'=') => (false, &descr[1..]),
@@ -171,25 +171,25 @@ fn parse_descr(descr: &str) -> std::result::Result<(Scalar, bool), Damage> {
         _ => (false, descr),
     };
     let scalar = match kind {
-        "b1" | "?" => Scalar::Number(DType::Bool),
-        "i1" => Scalar::Number(DType::I8),
-        "i2" => Scalar::Number(DType::I16),
-        "i4" => Scalar::Number(DType::I32),
-        "i8" => Scalar::Number(DType::I64),
-        "u1" => Scalar::Number(DType::U8),
-        "u2" => Scalar::Number(DType::U16),
-        "u4" => Scalar::Number(DType::U32),
-        "u8" => Scalar::Number(DType::U64),
-        "f2" => Scalar::Half,
-        "f4" => Scalar::Number(DType::F32),
-        "f8" => Scalar::Number(DType::F64),
-        "c8" => Scalar::Number(DType::C64),
-        "c16" => Scalar::Number(DType::C128),
+        "b1" | "?" => NpyScalar::Number(DType::Bool),
+        "i1" => NpyScalar::Number(DType::I8),
+        "i2" => NpyScalar::Number(DType::I16),
+        "i4" => NpyScalar::Number(DType::I32),
+        "i8" => NpyScalar::Number(DType::I64),
+        "u1" => NpyScalar::Number(DType::U8),
+        "u2" => NpyScalar::Number(DType::U16),
+        "u4" => NpyScalar::Number(DType::U32),
+        "u8" => NpyScalar::Number(DType::U64),
+        "f2" => NpyScalar::Half,
+        "f4" => NpyScalar::Number(DType::F32),
+        "f8" => NpyScalar::Number(DType::F64),
+        "c8" => NpyScalar::Number(DType::C64),
+        "c16" => NpyScalar::Number(DType::C128),
         _ => {
             let length = kind.get(1..).and_then(|n| n.parse::<u16>().ok()).map(usize::from);
             match (kind.as_bytes().first(), length) {
-                (Some(b'S' | b'a'), Some(length)) => Scalar::Text { unicode: false, length },
-                (Some(b'U'), Some(length)) => Scalar::Text { unicode: true, length },
+                (Some(b'S' | b'a'), Some(length)) => NpyScalar::Text { unicode: false, length },
+                (Some(b'U'), Some(length)) => NpyScalar::Text { unicode: true, length },
                 _ => return Err(unknown()),
             }
         }
@@ -197,14 +197,14 @@ fn parse_descr(descr: &str) -> std::result::Result<(Scalar, bool), Damage> {
     Ok((scalar, big))
 }
 
-/// How many bytes the data takes, if that is a number at all.
-pub(super) fn data_length(header: &Header) -> Option<u64> {
+/// The length of the data in bytes; `None` on overflow.
+pub(super) fn data_length(header: &NpyHeader) -> Option<u64> {
     let count = header.shape.iter().try_fold(1u64, |count, n| count.checked_mul(*n));
     count?.checked_mul(header.scalar.size() as u64)
 }
 
-/// The values, the last dimension running fastest.
-pub(super) fn decode(header: &Header, data: &[u8]) -> std::result::Result<ValueArray, Damage> {
+/// The values, in row-major order of the file.
+pub(super) fn decode(header: &NpyHeader, data: &[u8]) -> std::result::Result<ValueArray, Damage> {
     let wrong = |message: String| Damage {
         code: Code::E0804,
         message,
@@ -219,17 +219,17 @@ pub(super) fn decode(header: &Header, data: &[u8]) -> std::result::Result<ValueA
     }
     let refused = |d: Diagnostic| Damage { code: d.code, message: d.message.clone(), help: d.help.join("; ") };
     let values = match header.scalar {
-        Scalar::Number(dtype) => numbers(dtype, data, header.big_endian).map_err(refused)?,
-        Scalar::Half => {
+        NpyScalar::Number(dtype) => numbers(dtype, data, header.big_endian).map_err(refused)?,
+        NpyScalar::Half => {
             let halves: Vec<u16> = copied(data, 2, header.big_endian).map_err(refused)?;
             ValueArray::from(halves.into_iter().map(half_to_f32).collect::<Vec<f32>>())
         }
-        Scalar::Text { .. } => return Err(Damage::unsupported("an array of text is not an array of numbers")),
+        NpyScalar::Text { .. } => return Err(Damage::unsupported("an array of text is not an array of numbers")),
     };
     Ok(if header.fortran { to_c_order(values, &header.shape) } else { values })
 }
 
-/// Numbers of a type from their bytes, whose count fits.
+/// Numbers of a type from their bytes; the caller has checked the length.
 pub(super) fn numbers(dtype: DType, data: &[u8], big_endian: bool) -> Result<ValueArray> {
     macro_rules! as_type {
         ($variant:ident, $part:expr) => {
@@ -257,7 +257,7 @@ pub(super) fn numbers(dtype: DType, data: &[u8], big_endian: bool) -> Result<Val
     })
 }
 
-/// The bytes as values, each made of parts of `part` bytes.
+/// The bytes as values, each of parts of `part` bytes.
 fn copied<T: Pod + Zeroable>(data: &[u8], part: usize, big_endian: bool) -> Result<Vec<T>> {
     let mut values: Vec<T> = memory::zeroed(data.len() / size_of::<T>(), "the values of the array")?;
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
@@ -271,7 +271,7 @@ fn copied<T: Pod + Zeroable>(data: &[u8], part: usize, big_endian: bool) -> Resu
     Ok(values)
 }
 
-/// The same number in 32 bits.
+/// Converts 16-bit to 32-bit floats.
 fn half_to_f32(half: u16) -> f32 {
     let sign = if half >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, fraction) = (i32::from(half >> 10 & 0x1f), f32::from(half & 0x3ff));
@@ -283,7 +283,7 @@ fn half_to_f32(half: u16) -> f32 {
     }
 }
 
-/// Values whose first dimension runs fastest, rearranged so that the last one does.
+/// Converts column-major (Fortran) order to row-major (C) order.
 pub(super) fn to_c_order(values: ValueArray, shape: &[u64]) -> ValueArray {
     fn rearranged<T: Copy>(values: &[T], shape: &[usize]) -> Buffer<T> {
         match shape {
@@ -361,7 +361,7 @@ pub(super) fn header_bytes(dtype: DType, shape: &[u64], text_length: Option<usiz
     bytes
 }
 
-/// The values as bytes, least significant first.
+/// The values as little-endian bytes.
 pub(super) fn value_bytes(values: &ValueArray) -> std::borrow::Cow<'_, [u8]> {
     let bytes: &[u8] = with_values!(values, v => bytemuck::cast_slice(v));
     if cfg!(target_endian = "little") {
@@ -379,7 +379,7 @@ mod tests {
     fn dictionaries() {
         let parse = |text: &str| parse_dictionary(text).ok();
         let expected =
-            Header { scalar: Scalar::Number(DType::F64), big_endian: false, fortran: false, shape: vec![3, 4] };
+            NpyHeader { scalar: NpyScalar::Number(DType::F64), big_endian: false, fortran: false, shape: vec![3, 4] };
         assert_eq!(parse("{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }  \n"), Some(expected));
         let scalar = parse("{\"shape\": (), 'fortran_order':True,'descr':'>c16'}").unwrap();
         assert!(scalar.big_endian && scalar.fortran && scalar.shape.is_empty());
@@ -409,7 +409,7 @@ mod tests {
                 assert_eq!(bytes.len() % 64, 0);
                 let Ok((header, rest)) = parse_header(&bytes) else { panic!("{dtype} {shape:?}") };
                 assert!(rest.is_empty());
-                let expected = Header { scalar: Scalar::Number(dtype), big_endian: false, fortran: false, shape };
+                let expected = NpyHeader { scalar: NpyScalar::Number(dtype), big_endian: false, fortran: false, shape };
                 assert_eq!(header, expected);
             }
         }

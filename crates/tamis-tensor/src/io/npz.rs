@@ -1,11 +1,12 @@
-//! SciPy's sparse matrices and those of pydata/sparse: the `.npz` archives that `save_npz` of either writes, read.
+//! Reader of the `.npz` archives of SciPy and of pydata/sparse, as their `save_npz` writes them.
 //!
-//! Formats csr, csc, coo (of any rank), gcxs, bsr and dia; the last two become a list of entries (dia without the zeros that
-//! pad its diagonals, as SciPy does), and so does gcxs unless it is a matrix. An archive with one plain array is read as
+//! Formats csr, csc, coo (of any rank), gcxs, bsr and dia; the last two become a coordinate list
+//! (dia without the zeros that pad its diagonals, as in SciPy), and so does gcxs unless it is a
+//! matrix. An archive with one plain array is read as that dense array.
 //! that dense array.
 
-use super::npy::{self, Damage, Header, Scalar};
-use super::npz_sparse::{self, Stored};
+use super::npy::{self, Damage, NpyHeader, NpyScalar};
+use super::npz_sparse::{self, SparseMembers};
 use super::{FileData, FileKind, ReadOptions, options, source};
 use crate::ValueArray;
 use std::io::{self, Cursor, Read};
@@ -14,18 +15,18 @@ use tamis_ir::{Code, DType, Diagnostic, Value};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// An archive in memory, with the name to report.
-pub(super) struct Archive<'a> {
+/// An archive in memory, with its name for diagnostics.
+pub(super) struct ArchiveReader<'a> {
     pub name: &'a str,
     zip: ZipArchive<Cursor<&'a [u8]>>,
 }
 
 pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool) -> Result<FileData> {
-    let mut archive = Archive::open(name, bytes)?;
+    let mut archive = ArchiveReader::open(name, bytes)?;
     let mut data = match archive.text("format")? {
         None => archive.plain_array()?,
         Some(format) => {
-            let stored = Stored { shape: archive.shape()?, values: archive.array("data")? };
+            let stored = SparseMembers { shape: archive.shape()?, values: archive.array("data")? };
             match format.as_str() {
                 "csr" => npz_sparse::compressed(&mut archive, stored, false, check)?,
                 "csc" => npz_sparse::compressed(&mut archive, stored, true, check)?,
@@ -48,7 +49,7 @@ pub(super) fn read(name: &str, bytes: &[u8], options: &ReadOptions, check: bool)
     Ok(data)
 }
 
-/// The diagnostic for an archive that is not what it must be.
+/// The diagnostic for a malformed archive.
 #[cold]
 pub(super) fn corrupt(name: &str, message: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::E0810, message)
@@ -56,7 +57,7 @@ pub(super) fn corrupt(name: &str, message: impl Into<String>) -> Diagnostic {
         .help("write the file again with `save_npz` of SciPy or pydata/sparse, or fetch it again if it was damaged on its way")
 }
 
-/// What is wrong with one array, told of the archive that it is in.
+/// The diagnostic for a malformed member.
 #[cold]
 fn in_member(name: &str, member: &str, damage: Damage) -> Diagnostic {
     let code = if matches!(damage.code, Code::E0809 | Code::E0706) { damage.code } else { Code::E0810 };
@@ -65,15 +66,15 @@ fn in_member(name: &str, member: &str, damage: Damage) -> Diagnostic {
         .help(damage.help)
 }
 
-impl<'a> Archive<'a> {
-    /// The archive that these bytes are.
-    pub(super) fn open(name: &'a str, bytes: &'a [u8]) -> Result<Archive<'a>> {
+impl<'a> ArchiveReader<'a> {
+    /// Opens an archive in memory.
+    pub(super) fn open(name: &'a str, bytes: &'a [u8]) -> Result<ArchiveReader<'a>> {
         let zip = ZipArchive::new(Cursor::new(bytes))
             .map_err(|error| corrupt(name, format!("this is not an archive that `numpy.savez` writes: {error}")))?;
-        Ok(Archive { name, zip })
+        Ok(ArchiveReader { name, zip })
     }
 
-    /// The bytes of a member that must be there, and is at most so long.
+    /// The bytes of a required member, up to a maximum length.
     pub(super) fn bytes(&mut self, member: &str, longest: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let read = match self.zip.by_name(member) {
@@ -87,8 +88,8 @@ impl<'a> Archive<'a> {
         Ok(bytes)
     }
 
-    /// The header and the data of a member; `None` if it is not there.
-    fn member(&mut self, member: &str) -> Result<Option<(Header, Vec<u8>)>> {
+    /// The header and the data of a member; `None` if it does not exist.
+    fn member(&mut self, member: &str) -> Result<Option<(NpyHeader, Vec<u8>)>> {
         let name = self.name;
         let damaged = |error: &dyn std::fmt::Display| {
             corrupt(name, format!("the member `{member}` of the archive is damaged: {error}"))
@@ -110,12 +111,13 @@ impl<'a> Archive<'a> {
         let (header, _) = npy::parse_header(&bytes).map_err(report)?;
         let expected = npy::data_length(&header).unwrap_or(u64::MAX);
         let mut data = Vec::new();
-        // One byte more than expected: reaching the end checks the sum, and what is too long is noticed.
+        // One byte more than expected: reading to the end verifies the checksum, and detects excess
+        // data.
         source::read_all(&mut file, expected.saturating_add(1), &mut data).map_err(unreadable)?;
         Ok(Some((header, data)))
     }
 
-    /// An array of numbers that must be there, with its shape.
+    /// A required array of numbers, with its shape.
     pub(super) fn array(&mut self, member: &str) -> Result<(Vec<u64>, ValueArray)> {
         match self.find_array(member)? {
             Some(found) => Ok(found),
@@ -123,14 +125,14 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// An array of numbers, with its shape, if it is there.
+    /// An optional array of numbers, with its shape.
     pub(super) fn find_array(&mut self, member: &str) -> Result<Option<(Vec<u64>, ValueArray)>> {
         let Some((header, data)) = self.member(member)? else { return Ok(None) };
         let values = npy::decode(&header, &data).map_err(|d| in_member(self.name, member, d))?;
         Ok(Some((header.shape, values)))
     }
 
-    /// A vector of numbers that must be there.
+    /// A required vector of numbers.
     pub(super) fn vector(&mut self, member: &str) -> Result<ValueArray> {
         let (shape, values) = self.array(member)?;
         match shape.len() {
@@ -142,7 +144,7 @@ impl<'a> Archive<'a> {
     /// The member `format`, as bytes or as characters.
     fn text(&mut self, member: &str) -> Result<Option<String>> {
         let Some((header, data)) = self.member(member)? else { return Ok(None) };
-        let Scalar::Text { unicode, .. } = header.scalar else {
+        let NpyScalar::Text { unicode, .. } = header.scalar else {
             return Err(corrupt(self.name, format!("the member `{member}` is not text")));
         };
         let letters: Vec<u8> = if unicode {
@@ -163,7 +165,7 @@ impl<'a> Archive<'a> {
         (0..values.len()).map(|k| values.get(k).as_i64().and_then(|n| u64::try_from(n).ok()).ok_or_else(bad)).collect()
     }
 
-    /// What is not stored, if that is said and not zero.
+    /// The fill, if it is specified and not zero.
     fn fill(&mut self, dtype: DType) -> Result<Option<Value>> {
         let Some((_, given)) = self.find_array("fill_value")? else { return Ok(None) };
         if given.len() != 1 {

@@ -1,20 +1,25 @@
-//! The sparse formats of SciPy and of pydata/sparse, from their arrays.
+//! Sparse formats of SciPy and of pydata/sparse, from the arrays of their archives.
 
-use super::npz::{Archive, corrupt};
+use super::npz::{ArchiveReader, corrupt};
 use super::repeated::first_repetition;
 use super::{Content, FileData, FileHeader, FileKind, Layout, Symmetry, ValueField, compressed as canonical};
 use crate::{Coordinates, Index, IndexArray, ValueArray, with_indices, with_values};
 use tamis_ir::diag::Result;
 use tamis_ir::{Code, Diagnostic, Value};
 
-/// What every format has: the shape of the matrix, and the array `data` with its own shape.
-pub(super) struct Stored {
+/// The common members: the shape of the matrix, and the array `data` with its own shape.
+pub(super) struct SparseMembers {
     pub shape: Vec<u64>,
     pub values: (Vec<u64>, ValueArray),
 }
 
 /// Compressed rows or columns.
-pub(super) fn compressed(archive: &mut Archive, stored: Stored, columns_first: bool, check: bool) -> Result<FileData> {
+pub(super) fn compressed(
+    archive: &mut ArchiveReader,
+    stored: SparseMembers,
+    columns_first: bool,
+    check: bool,
+) -> Result<FileData> {
     let name = archive.name;
     let (pos, crd) = (archive.vector("indptr")?, archive.vector("indices")?);
     let (data_shape, values) = stored.values;
@@ -31,7 +36,7 @@ pub(super) fn compressed(archive: &mut Archive, stored: Stored, columns_first: b
     }
     let pos = positions(name, pos, major, crd.len())?;
     let entries = pos.get(pos.len() - 1) as usize;
-    // SciPy leaves room at the end of its arrays while a matrix is being built.
+    // SciPy's arrays have unused capacity at the end while a matrix is being built.
     let (crd, values) = (first_values(crd, entries), first_values(values, entries));
     let crd = indices(name, crd, "indices", minor)?;
     let layout = if columns_first { Layout::Columns } else { Layout::Rows };
@@ -52,8 +57,8 @@ pub(super) fn compressed(archive: &mut Archive, stored: Stored, columns_first: b
     entries_of(name, Coordinates { shape: shape.to_vec(), columns, values }, header, check)
 }
 
-/// A list of entries, of any rank.
-pub(super) fn coordinates(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+/// A coordinate list of any rank.
+pub(super) fn coordinates(archive: &mut ArchiveReader, stored: SparseMembers, check: bool) -> Result<FileData> {
     let name = archive.name;
     let (data_shape, values) = stored.values;
     let rank = stored.shape.len();
@@ -81,9 +86,9 @@ pub(super) fn coordinates(archive: &mut Archive, stored: Stored, check: bool) ->
     entries_of(name, Coordinates { shape: stored.shape, columns, values }, header, check)
 }
 
-/// What pydata/sparse calls GCXS: some dimensions make up the rows of a matrix, the others its columns, and that is stored
-/// in compressed rows.
-pub(super) fn generalized(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+/// GCXS of pydata/sparse: some dimensions are the rows of a matrix, the others its columns, and the
+/// matrix is stored in compressed rows.
+pub(super) fn generalized(archive: &mut ArchiveReader, stored: SparseMembers, check: bool) -> Result<FileData> {
     let name = archive.name;
     let rank = stored.shape.len();
     let given = archive.vector("compressed_axes")?;
@@ -114,7 +119,7 @@ pub(super) fn generalized(archive: &mut Archive, stored: Stored, check: bool) ->
         let message = format!("`data` holds {} values for {} `indices`", values.len(), crd.len());
         return Err(corrupt(name, message));
     }
-    // Where nothing is compressed, there are no positions.
+    // Without compressed dimensions, there are no positions.
     let (rows, entries) = if outer == 0 {
         (IndexArray::from(vec![0_u32; crd.len()]), crd.len())
     } else {
@@ -127,7 +132,7 @@ pub(super) fn generalized(archive: &mut Archive, stored: Stored, check: bool) ->
     for (numbers, axes) in [(rows, &order[..outer]), (crd, &order[outer..])] {
         let mut left: Vec<u64> = (0..numbers.len()).map(|k| numbers.get(k)).collect();
         for axis in axes.iter().rev() {
-            // An entry is within the sizes, so none of them is zero.
+            // An entry is in bounds, so no size is zero.
             let size = stored.shape[*axis].max(1);
             let column = left.iter().map(|number| number % size).collect();
             columns[*axis] = canonical::narrow(column, size);
@@ -138,8 +143,8 @@ pub(super) fn generalized(archive: &mut Archive, stored: Stored, check: bool) ->
     entries_of(name, Coordinates { shape: stored.shape, columns, values }, header, check)
 }
 
-/// Compressed rows of dense blocks, as a list of all entries in them.
-pub(super) fn blocks(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+/// Compressed rows of dense blocks, as a coordinate list of all their entries.
+pub(super) fn blocks(archive: &mut ArchiveReader, stored: SparseMembers, check: bool) -> Result<FileData> {
     let name = archive.name;
     let (pos, crd) = (archive.vector("indptr")?, archive.vector("indices")?);
     let (data_shape, values) = stored.values;
@@ -174,8 +179,8 @@ pub(super) fn blocks(archive: &mut Archive, stored: Stored, check: bool) -> Resu
     entries_of(name, Coordinates { shape: vec![rows, columns], columns: columns_of, values }, header, check)
 }
 
-/// Diagonals, as a list of the entries that are not zero.
-pub(super) fn diagonals(archive: &mut Archive, stored: Stored, check: bool) -> Result<FileData> {
+/// Diagonals, as a coordinate list of the nonzero entries.
+pub(super) fn diagonals(archive: &mut ArchiveReader, stored: SparseMembers, check: bool) -> Result<FileData> {
     let name = archive.name;
     let offsets = archive.vector("offsets")?;
     let (data_shape, values) = stored.values;
@@ -236,7 +241,7 @@ fn entries_of(name: &str, coordinates: Coordinates, header: FileHeader, check: b
     Ok(FileData { content: Content::Coordinates(coordinates), header, fill: None })
 }
 
-/// `indptr`, checked: rises from 0 to at most the number of entries.
+/// `indptr`, checked: non-decreasing from 0 to at most the number of entries.
 fn positions(name: &str, pos: ValueArray, major: u64, entries: usize) -> Result<IndexArray> {
     if pos.len() as u64 != major.saturating_add(1) {
         let message = format!("`indptr` holds {} numbers where {} are needed", pos.len(), major.saturating_add(1));
@@ -248,7 +253,7 @@ fn positions(name: &str, pos: ValueArray, major: u64, entries: usize) -> Result<
     if pos.get(0) != 0 || !rises { Err(bad()) } else { Ok(pos) }
 }
 
-/// Integers, checked to be below `limit`, in 32 bits if that fits.
+/// Integers, checked to be below `limit`, in 32 bits if they fit.
 fn indices(name: &str, array: ValueArray, what: &str, limit: u64) -> Result<IndexArray> {
     let outside = |number: i128| {
         let most = limit.saturating_sub(1);
@@ -304,7 +309,7 @@ fn expand(pos: &IndexArray, major: u64) -> IndexArray {
     canonical::narrow(rows, major)
 }
 
-/// The values in a range that is within the array.
+/// The values of a range inside the array.
 fn slice(values: &ValueArray, range: std::ops::Range<usize>) -> ValueArray {
     macro_rules! each {
         ($($variant:ident)*) => {

@@ -1,11 +1,11 @@
-//! How files are to be read.
+//! Options of file readers.
 
-use super::entries::Progress;
+use super::entries::ProgressFn;
 use super::fault::{Fault, Parsed};
 use crate::Combine;
 use tamis_ir::Code;
 
-/// How a file is to be read.
+/// The options of reading a file.
 ///
 /// ```
 /// use tamis_tensor::{Combine, io::ReadOptions};
@@ -14,13 +14,15 @@ use tamis_ir::Code;
 /// ```
 #[derive(Clone)]
 pub struct ReadOptions<'a> {
-    /// What becomes of entries with the same coordinates.
+    /// The reduction of entries with equal coordinates.
     pub duplicates: Combine,
-    /// The size of each dimension, for files that do not state it (`.tns`); others must agree with it.
+    /// The size of each dimension, for files without one (`.tns`); the sizes of other files must
+    /// agree with it.
     pub shape: Option<Vec<u64>>,
-    /// Told from time to time how many bytes of how many are done; calls may come from several threads at once.
+    /// A callback that reports the bytes done and the total; it may be called from several threads
+    /// concurrently.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-    /// How many threads parse; [`threads`](crate::threads()) if not said.
+    /// The number of parser threads; [`threads`](crate::threads()) by default.
     pub threads: Option<usize>,
 }
 
@@ -31,15 +33,15 @@ impl Default for ReadOptions<'_> {
 }
 
 impl ReadOptions<'_> {
-    pub(super) fn progress(&self) -> Progress<'_> {
+    pub(super) fn progress(&self) -> ProgressFn<'_> {
         self.progress
     }
 
-    /// Runs `work` with the number of threads asked for.
+    /// Runs `work` with the requested number of threads.
     pub(super) fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let threads = self.threads.unwrap_or_else(crate::threads);
         let pool = (threads != rayon::current_num_threads()).then(|| {
-            // Without threads of our own (the system may refuse them) the shared ones do.
+            // If the system refuses new threads, the shared pool is used.
             rayon::ThreadPoolBuilder::new().num_threads(threads.clamp(1, 1024)).build().ok()
         });
         let pool = pool.flatten();
@@ -50,7 +52,7 @@ impl ReadOptions<'_> {
     }
 }
 
-/// The shape that a file states is the one asked for, if any was.
+/// Checks that the shape of a file agrees with the requested one, if any.
 pub(super) fn agree(options: &ReadOptions, shape: &[u64], at: usize) -> Parsed<()> {
     match &options.shape {
         Some(wanted) if wanted != shape => {
@@ -61,7 +63,7 @@ pub(super) fn agree(options: &ReadOptions, shape: &[u64], at: usize) -> Parsed<(
     }
 }
 
-/// A shape for people.
+/// A shape, formatted for people.
 pub(super) fn show(shape: &[u64]) -> String {
     match shape {
         [] => "()".to_string(),

@@ -1,13 +1,14 @@
-//! Entries that repeat the coordinates of earlier ones.
+//! Detection of duplicate entries.
 
 use super::scan;
 use crate::{Index, IndexArray, with_indices};
 use rayon::prelude::*;
 
-/// The first entry whose coordinates an earlier one has, if any: the earlier one, and that one.
+/// The first entry whose coordinates duplicate those of an earlier one: both positions, the earlier
+/// one first.
 ///
-/// `mirrored`: of a matrix, (i,j) and (j,i) are the same place.
-/// Sorted entries, by rows or by columns, are checked in one pass; others are sorted on the side.
+/// `mirrored`: (i,j) and (j,i) of a matrix are duplicates of each other. Entries that are sorted by
+/// rows or by columns are checked in one pass; others are sorted separately.
 pub(super) fn first_repetition(columns: &[IndexArray], shape: &[u64], mirrored: bool) -> Option<(usize, usize)> {
     let count = columns.first().map_or(0, IndexArray::len);
     if columns.is_empty() || count < 2 {
@@ -30,11 +31,11 @@ pub(super) fn first_repetition(columns: &[IndexArray], shape: &[u64], mirrored: 
     }
 }
 
-/// Whether pairs strictly increase; if mirrored, also whether they lie in one triangle.
+/// True if pairs are strictly increasing; if mirrored, also in one triangle.
 fn increasing_pairs(first: &[u32], second: &[u32], mirrored: bool) -> bool {
     const PART: usize = 1 << 16;
     (0..first.len().div_ceil(PART)).into_par_iter().all(|part| {
-        // Parts overlap by one entry, so that the step between them is checked, too.
+        // Chunks overlap by one entry, so that the step between them is checked as well.
         let range = part * PART..(part * PART + PART + 1).min(first.len());
         let (a, b) = (&first[range.clone()], &second[range]);
         let key = |(a, b): (&u32, &u32)| u64::from(*a) << 32 | u64::from(*b);
@@ -65,7 +66,7 @@ fn increasing(columns: &[IndexArray]) -> bool {
     })
 }
 
-/// Sorts one number per entry; only if two are equal, looks for who they are.
+/// Sorts one key per entry; only if two are equal, locates their entries.
 fn by_keys<K>(columns: &[IndexArray], shape: &[u64], mirrored: bool, narrow: fn(u128) -> K) -> Option<(usize, usize)>
 where
     K: Copy + Ord + Send + Sync,
@@ -88,7 +89,7 @@ where
     entries.windows(2).filter(|w| w[0].0 == w[1].0).map(|w| (w[0].1, w[1].1)).min_by_key(|pair| pair.1)
 }
 
-/// For shapes whose size is beyond 128 bits.
+/// For shapes whose size exceeds 128 bits.
 fn by_comparison(columns: &[IndexArray], count: usize) -> Option<(usize, usize)> {
     let compare = |a: usize, b: usize| {
         columns.iter().map(|c| c.get(a).cmp(&c.get(b))).find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
@@ -98,7 +99,7 @@ fn by_comparison(columns: &[IndexArray], count: usize) -> Option<(usize, usize)>
     entries.windows(2).filter(|w| compare(w[0], w[1]).is_eq()).map(|w| (w[0], w[1])).min_by_key(|pair| pair.1)
 }
 
-/// Where the line of an entry (counted from 0) starts.
+/// The start of the line of an entry (counted from 0).
 pub(super) fn entry_offset(text: &[u8], comment: u8, entry: usize) -> usize {
     let mut rest = scan::skip_comments(text, comment);
     for _ in 0..entry {

@@ -1,11 +1,11 @@
-//! Numbers in text, without copies: eight digits at a time, and nothing but slices.
+//! Scanner of numbers in text, zero-copy: eight digits at a time (SWAR).
 
 use super::float;
 
-/// A value and what follows it.
+/// A value and the remaining text.
 pub(super) type Scanned<'a, T> = Option<(T, &'a [u8])>;
 
-/// What follows spaces and tabs.
+/// The text after spaces and tabs.
 #[inline(always)]
 pub(super) fn skip_blanks(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
@@ -14,7 +14,7 @@ pub(super) fn skip_blanks(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// What follows at least one space or tab, and any more of them.
+/// The text after one or more spaces or tabs; `None` if there is none.
 #[inline(always)]
 pub(super) fn after_blank(text: &[u8]) -> Option<&[u8]> {
     match text {
@@ -23,7 +23,7 @@ pub(super) fn after_blank(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What follows the end of this line, if only blanks stand before it.
+/// The text after the end of this line; `None` unless only blanks precede it.
 #[inline(always)]
 pub(super) fn end_of_line(text: &[u8]) -> Option<&[u8]> {
     match text {
@@ -36,7 +36,7 @@ pub(super) fn end_of_line(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The rest of this line (without its end), and what follows it.
+/// The current line (without its end), and the text after it.
 pub(super) fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     let (line, rest) = match text.iter().position(|b| *b == b'\n') {
         Some(end) => (&text[..end], &text[end + 1..]),
@@ -45,7 +45,7 @@ pub(super) fn split_line(text: &[u8]) -> (&[u8], &[u8]) {
     (line.strip_suffix(b"\r").unwrap_or(line), rest)
 }
 
-/// The first line that holds data, from its first character on: blank lines and comments are skipped.
+/// The text from the first data on: blank lines and comments are skipped.
 pub(super) fn skip_comments(mut text: &[u8], comment: u8) -> &[u8] {
     loop {
         let start = skip_blanks(text);
@@ -59,7 +59,7 @@ pub(super) fn skip_comments(mut text: &[u8], comment: u8) -> &[u8] {
     }
 }
 
-/// The digits of a word as numbers 0 to 9 per byte, and how many digits it starts with.
+/// The digits of a word as numbers 0 to 9 per byte, and the number of leading digits.
 #[inline(always)]
 fn leading_digits(word: u64) -> (u64, u32) {
     let digits = word ^ 0x3030_3030_3030_3030;
@@ -68,7 +68,7 @@ fn leading_digits(word: u64) -> (u64, u32) {
     (digits, (above & 0x8080_8080_8080_8080).trailing_zeros() / 8)
 }
 
-/// The number that eight bytes of 0 to 9 spell, first byte first.
+/// The number of eight digits, first byte first.
 #[inline(always)]
 fn eight_digits(digits: u64) -> u64 {
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8);
@@ -79,7 +79,7 @@ fn eight_digits(digits: u64) -> u64 {
 
 const POWERS: [u64; 8] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// Appends digits to `number`, wrapping around: the caller counts them by how much shorter the text became.
+/// Appends digits to `number`, wrapping around: the caller counts them by the consumed length.
 #[inline(always)]
 pub(super) fn digits(mut number: u64, mut text: &[u8]) -> (u64, &[u8]) {
     while let Some(bytes) = text.first_chunk::<8>() {
@@ -102,7 +102,7 @@ pub(super) fn digits(mut number: u64, mut text: &[u8]) -> (u64, &[u8]) {
     (number, text)
 }
 
-/// An unsigned number; `None` if there is no digit, or the number does not fit.
+/// An unsigned number; `None` without digits, or on overflow.
 #[inline(always)]
 pub(super) fn unsigned(text: &[u8]) -> Scanned<'_, u64> {
     let (number, rest) = digits(0, text);
@@ -179,14 +179,14 @@ pub(super) fn real(text: &[u8]) -> Scanned<'_, f64> {
     }
 }
 
-/// Whatever the fast path does not do: many digits, extreme exponents, `inf`, `nan`.
+/// The slow path: many digits, extreme exponents, `inf`, `nan`.
 #[cold]
 fn real_slow(text: &[u8]) -> Scanned<'_, f64> {
-    // Infinity is for whoever writes it, not for what a decimal is rounded to.
+    // Only an explicit `inf` is infinite; a decimal that rounds to infinity is not accepted.
     rounded(text).filter(|(number, _)| number.is_finite() || !starts_with_digit(text))
 }
 
-/// Whether the word at the start of the text is a decimal number beyond the largest double.
+/// True if the text starts with a decimal number beyond the largest double.
 #[cold]
 pub(super) fn overflows(text: &[u8]) -> bool {
     let word = |rest: &[u8]| !matches!(rest, [b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'+' | b'-' | b'.', ..]);
@@ -197,7 +197,7 @@ fn starts_with_digit(text: &[u8]) -> bool {
     text.iter().find(|b| !b"+-.".contains(b)).is_some_and(u8::is_ascii_digit)
 }
 
-/// The nearest double, or infinity where there is none.
+/// The nearest double, or infinity on overflow.
 fn rounded(text: &[u8]) -> Scanned<'_, f64> {
     let text = match text {
         [b'+', b'+' | b'-', ..] => return None,
@@ -291,7 +291,7 @@ mod tests {
         for bad in ["", "-", "+", ".", "e5", "x", "+-1", "++1", "--1", "-.e1"] {
             assert_eq!(real(bad.as_bytes()), None, "{bad}");
         }
-        // What is left over is for the caller to refuse.
+        // The caller rejects the remaining text.
         for (text, left) in [("1e", "e"), ("1e+", "e+"), ("1.2.3", ".3"), ("1x", "x"), ("1d", "d")] {
             assert_eq!(real(text.as_bytes()).unwrap().1, left.as_bytes(), "{text}");
         }

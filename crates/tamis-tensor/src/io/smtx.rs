@@ -1,7 +1,7 @@
-//! The Deep Learning Matrix Collection: `.smtx`, compressed rows in text, without values.
+//! Reader of the Deep Learning Matrix Collection: `.smtx`, compressed rows in text, without values.
 //!
-//! First `rows, columns, entries` (with commas or blanks), then the `rows + 1` row offsets, then the column of each
-//! entry; all count from 0. Lines that start with `%` or `#` are comments.
+//! First `rows, columns, entries` (with commas or blanks), then the `rows + 1` row offsets, then
+//! the column of each entry; all count from 0. Lines that start with `%` or `#` are comments.
 
 use super::fault::{Fault, Parsed, word};
 use super::{
@@ -43,7 +43,7 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
         let message = format!("column {second} occurs twice in one row");
         return Err(Fault::new(Code::E0807, text.len() - 1, message).help("remove one of the two entries"));
     }
-    // A pattern has nothing to combine: an entry that stands twice is there.
+    // Duplicates in a pattern are equal: one is kept.
     let (pos, crd) = compressed::without_repetitions(pos, crd);
     let values = ValueArray::Bool(vec![1; crd.len()].into());
     let content = Content::Compressed {
@@ -69,7 +69,7 @@ fn is_space(byte: &u8) -> bool {
     byte.is_ascii_whitespace()
 }
 
-/// What follows white space and comments.
+/// The text after white space and comments.
 fn skip_space(mut text: &[u8]) -> &[u8] {
     loop {
         text = text.trim_ascii_start();
@@ -95,9 +95,9 @@ fn sizes(line: &[u8], at: usize) -> Parsed<[u64; 3]> {
     sizes.try_into().map_err(|_| bad())
 }
 
-/// As many numbers below `limit` as expected, over as many lines as it takes.
+/// The expected number of integers below `limit`, over any number of lines.
 fn numbers(text: &[u8], rest: &mut &[u8], expected: u64, what: &str, limit: u64) -> Parsed<Vec<u64>> {
-    // At most one number for two bytes of what is left, whatever was promised.
+    // Two bytes of text hold at most one number, regardless of the header.
     let most = rest.len() / 2 + 1;
     let mut numbers = Vec::with_capacity(usize::try_from(expected).unwrap_or(usize::MAX).min(most));
     while (numbers.len() as u64) < expected {

@@ -1,4 +1,4 @@
-//! The bytes of a file: mapped into memory, or decompressed.
+//! File contents: memory-mapped, or decompressed.
 
 use super::gzip_name;
 use crate::memory;
@@ -32,7 +32,7 @@ impl Deref for Bytes<'_> {
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// The content of a file, and whether it was compressed.
+/// The contents of a file, and a flag for compression.
 pub(super) fn open(path: &Path) -> Result<(Bytes<'static>, bool)> {
     let name = path.display().to_string();
     let refused = |error: io::Error| cannot_read(&name, &error);
@@ -50,8 +50,8 @@ pub(super) fn open(path: &Path) -> Result<(Bytes<'static>, bool)> {
             .help("copy what it holds to a file first"));
     }
     let bytes = if metadata.is_file() && metadata.len() > 0 {
-        // SAFETY: the map is only read. If another process shortens the file meanwhile, the operating system stops
-        // us; it is what every program that maps files accepts.
+        // SAFETY: the map is only read. If another process truncates the file meanwhile, the
+        // operating system ends this process; every program that maps files accepts that.
         unsafe { Mmap::map(&file) }.map(Bytes::Mapped)
     } else {
         Err(io::ErrorKind::Unsupported.into())
@@ -74,7 +74,7 @@ pub(super) fn open(path: &Path) -> Result<(Bytes<'static>, bool)> {
     Ok((Bytes::Owned(gunzip(&name, &bytes)?), true))
 }
 
-/// Devices have no end, or are whole disks; a terminal ends when its user says so.
+/// True for devices, which have no end or are whole disks; a terminal ends when its user ends it.
 #[cfg(unix)]
 fn is_device(kind: &std::fs::FileType, file: &File) -> bool {
     use std::io::IsTerminal;
@@ -82,19 +82,19 @@ fn is_device(kind: &std::fs::FileType, file: &File) -> bool {
     kind.is_block_device() || (kind.is_char_device() && !file.is_terminal())
 }
 
-/// Appends what a reader gives, up to `limit` bytes in all. Whatever it claims, memory grows with what is there, and
-/// [`io::ErrorKind::OutOfMemory`] comes before the machine is full.
+/// Appends the output of a reader, up to `limit` bytes in total. Memory grows with the actual
+/// contents, and [`io::ErrorKind::OutOfMemory`] is returned before memory is exhausted.
 pub(super) fn read_all(reader: &mut dyn Read, limit: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
     const STEP: u64 = 1 << 26;
     let out_of_memory = |_| io::Error::from(io::ErrorKind::OutOfMemory);
     while (bytes.len() as u64) < limit {
-        let room = bytes.len().max(1 << 16);
+        let spare = bytes.len().max(1 << 16);
         if bytes.capacity() - bytes.len() < 32 {
-            // Growing copies, so the old and the new array are there at once.
-            if !memory::available(room.saturating_mul(2)) {
+            // Growing copies, so the old and the new array coexist.
+            if !memory::available(spare.saturating_mul(2)) {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
-            bytes.try_reserve(room).map_err(out_of_memory)?;
+            bytes.try_reserve(spare).map_err(out_of_memory)?;
         }
         let free = (bytes.capacity() - bytes.len()) as u64;
         let step = free.min(STEP).min(limit - bytes.len() as u64);
@@ -105,7 +105,7 @@ pub(super) fn read_all(reader: &mut dyn Read, limit: u64, bytes: &mut Vec<u8>) -
     Ok(())
 }
 
-/// The diagnostic for what does not fit memory.
+/// The diagnostic for contents that do not fit memory.
 #[cold]
 pub(super) fn too_large(name: &str, what: &str) -> Diagnostic {
     Diagnostic::new(Code::E0706, format!("{what} does not fit memory"))
@@ -113,7 +113,7 @@ pub(super) fn too_large(name: &str, what: &str) -> Diagnostic {
         .help("split the file, or use a machine with more memory")
 }
 
-/// The content of bytes in memory that came from a file of this name.
+/// The contents of bytes in memory, from a file of this name.
 pub(super) fn wrap<'a>(name: &str, bytes: &'a [u8]) -> Result<(Bytes<'a>, bool)> {
     if !is_gzip(name, bytes)? {
         return Ok((Bytes::Borrowed(bytes), false));
@@ -121,7 +121,7 @@ pub(super) fn wrap<'a>(name: &str, bytes: &'a [u8]) -> Result<(Bytes<'a>, bool)>
     Ok((Bytes::Owned(gunzip(name, bytes)?), true))
 }
 
-/// Whether to decompress: the bytes say so. A name that promises it must not be wrong.
+/// True if the bytes are compressed. A name with `.gz` must agree.
 fn is_gzip(name: &str, bytes: &[u8]) -> Result<bool> {
     let compressed = bytes.starts_with(&GZIP_MAGIC);
     if !compressed && gzip_name(&name.to_ascii_lowercase()).is_some() {

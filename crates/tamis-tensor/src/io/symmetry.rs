@@ -1,6 +1,6 @@
-//! Which entries of a matrix stand for others, and how those are added.
+//! Symmetry of matrices in files, and expansion of stored triangles.
 
-use super::entries::{Field, room};
+use super::entries::{ValueColumn, zeroed_vec};
 use super::fault::Fault;
 use crate::{Index, IndexArray};
 use bytemuck::Zeroable;
@@ -8,10 +8,10 @@ use num_complex::Complex;
 use rayon::prelude::*;
 use tamis_ir::Code;
 
-/// Which entries of a matrix stand for others.
+/// The symmetry of a stored triangle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Symmetry {
-    /// Every entry stands for itself.
+    /// No symmetry: every entry is stored.
     General,
     /// (j,i) has the value of (i,j).
     Symmetric,
@@ -26,7 +26,7 @@ impl Symmetry {
     pub const ALL: [Symmetry; 4] =
         [Symmetry::General, Symmetry::Symmetric, Symmetry::SkewSymmetric, Symmetry::Hermitian];
 
-    /// The word Matrix Market uses.
+    /// The word of Matrix Market.
     pub const fn name(self) -> &'static str {
         match self {
             Symmetry::General => "general",
@@ -37,42 +37,42 @@ impl Symmetry {
     }
 }
 
-/// A value that has a mirror image.
-pub(super) trait Mirror: Copy {
-    /// The value at (j,i) of one at (i,j); `None` if it does not fit the type.
+/// A value with a mirrored counterpart.
+pub(super) trait MirroredValue: Copy {
+    /// The value at (j,i) for a value at (i,j); `None` if it does not fit the type.
     fn mirror(self, symmetry: Symmetry) -> Option<Self>;
 
-    /// Whether it may stand on the diagonal.
+    /// True if it is valid on the diagonal.
     fn on_diagonal(self, symmetry: Symmetry) -> bool {
         symmetry != Symmetry::SkewSymmetric
     }
 }
 
-impl Mirror for () {
+impl MirroredValue for () {
     fn mirror(self, _: Symmetry) -> Option<()> {
         Some(())
     }
 }
 
-impl Mirror for f64 {
+impl MirroredValue for f64 {
     fn mirror(self, symmetry: Symmetry) -> Option<f64> {
         Some(if symmetry == Symmetry::SkewSymmetric { -self } else { self })
     }
 }
 
-impl Mirror for i64 {
+impl MirroredValue for i64 {
     fn mirror(self, symmetry: Symmetry) -> Option<i64> {
         if symmetry == Symmetry::SkewSymmetric { self.checked_neg() } else { Some(self) }
     }
 }
 
-impl Mirror for u64 {
+impl MirroredValue for u64 {
     fn mirror(self, symmetry: Symmetry) -> Option<u64> {
         if symmetry == Symmetry::SkewSymmetric { self.checked_neg() } else { Some(self) }
     }
 }
 
-impl Mirror for Complex<f64> {
+impl MirroredValue for Complex<f64> {
     fn mirror(self, symmetry: Symmetry) -> Option<Complex<f64>> {
         Some(match symmetry {
             Symmetry::SkewSymmetric => -self,
@@ -90,16 +90,16 @@ impl Mirror for Complex<f64> {
     }
 }
 
-/// Adds the mirror image of each entry off the diagonal, right after it, so that of repeated entries the first stays
-/// the first in both triangles. `at` tells where in the text an entry stands.
-pub(super) fn expand<F: Field>(
+/// Adds the mirrored entry of each off-diagonal entry, directly after it, so that the first of
+/// duplicates stays the first in both triangles. `at` is the offset of an entry in the text.
+pub(super) fn expand<F: ValueColumn>(
     symmetry: Symmetry,
     columns: Vec<IndexArray>,
     values: &mut Vec<F::Item>,
     at: impl Fn(usize) -> usize,
 ) -> Result<Vec<IndexArray>, Fault>
 where
-    F::Item: Mirror,
+    F::Item: MirroredValue,
 {
     let expanded = match &columns[..] {
         _ if symmetry == Symmetry::General => return Ok(columns),
@@ -114,14 +114,14 @@ where
     })
 }
 
-/// Which entry cannot be what it must be, or why there are none.
+/// The mistake of an entry that violates the symmetry, or the reason for its absence.
 enum Bad {
     OnDiagonal(usize),
     NoMirror(usize),
     NoRoom(Fault),
 }
 
-fn expand_as<I: Index, T: Mirror + Zeroable + Send + Sync>(
+fn expand_as<I: Index, T: MirroredValue + Zeroable + Send + Sync>(
     symmetry: Symmetry,
     rows: &[I],
     cols: &[I],
@@ -130,14 +130,14 @@ fn expand_as<I: Index, T: Mirror + Zeroable + Send + Sync>(
 where
     IndexArray: From<Vec<I>>,
 {
-    const PIECE: usize = 1 << 16;
-    let pieces = || rows.par_chunks(PIECE).zip(cols.par_chunks(PIECE)).zip(values.par_chunks(PIECE));
+    const CHUNK: usize = 1 << 16;
+    let chunks = || rows.par_chunks(CHUNK).zip(cols.par_chunks(CHUNK)).zip(values.par_chunks(CHUNK));
     let counts: Vec<usize> =
-        pieces().map(|((i, j), _)| i.len() + i.iter().zip(j).filter(|(i, j)| i != j).count()).collect();
+        chunks().map(|((i, j), _)| i.len() + i.iter().zip(j).filter(|(i, j)| i != j).count()).collect();
     let total = counts.iter().sum();
-    let mut out_rows: Vec<I> = room(total).map_err(Bad::NoRoom)?;
-    let mut out_cols: Vec<I> = room(total).map_err(Bad::NoRoom)?;
-    let mut out_values: Vec<T> = room(total).map_err(Bad::NoRoom)?;
+    let mut out_rows: Vec<I> = zeroed_vec(total).map_err(Bad::NoRoom)?;
+    let mut out_cols: Vec<I> = zeroed_vec(total).map_err(Bad::NoRoom)?;
+    let mut out_values: Vec<T> = zeroed_vec(total).map_err(Bad::NoRoom)?;
     let mut jobs = Vec::with_capacity(counts.len());
     {
         let (mut i, mut j, mut v) = (&mut out_rows[..], &mut out_cols[..], &mut out_values[..]);
@@ -148,10 +148,10 @@ where
             jobs.extend(own());
         }
     }
-    let results: Vec<Result<(), Bad>> = pieces()
+    let results: Vec<Result<(), Bad>> = chunks()
         .zip(jobs)
         .enumerate()
-        .map(|(piece, (((rows, cols), values), (out_rows, out_cols, out_values)))| {
+        .map(|(chunk, (((rows, cols), values), (out_rows, out_cols, out_values)))| {
             let mut out = out_rows.iter_mut().zip(out_cols).zip(out_values);
             let mut put = |i: I, j: I, value: T| {
                 if let Some(((row, col), slot)) = out.next() {
@@ -161,10 +161,10 @@ where
             for (k, ((i, j), value)) in rows.iter().zip(cols).zip(values).enumerate() {
                 put(*i, *j, *value);
                 if i != j {
-                    let mirrored = value.mirror(symmetry).ok_or(Bad::NoMirror(piece * PIECE + k))?;
+                    let mirrored = value.mirror(symmetry).ok_or(Bad::NoMirror(chunk * CHUNK + k))?;
                     put(*j, *i, mirrored);
                 } else if !value.on_diagonal(symmetry) {
-                    return Err(Bad::OnDiagonal(piece * PIECE + k));
+                    return Err(Bad::OnDiagonal(chunk * CHUNK + k));
                 }
             }
             Ok(())

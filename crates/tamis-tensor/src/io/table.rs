@@ -1,7 +1,8 @@
-//! Tables of numbers: `.txt`, one row per line, separated by blanks (or commas); lines that start with `#` are comments.
+//! Reader of number tables: `.txt`, one row per line, separated by blanks (or commas); `#` starts a
+//! comment line.
 //!
-//! All rows have the same length; one column gives a vector. Values that are all integers of 64 bits are read as
-//! `i64`, otherwise all of them are `f64`.
+//! All rows have the same length; one column gives a vector. Values that are all integers of 64
+//! bits are read as `i64`, otherwise all of them are `f64`.
 
 use super::entries::{integers_to_reals, too_large};
 use super::fault::{Fault, Parsed};
@@ -16,42 +17,42 @@ pub(super) fn read(name: &str, text: &[u8], options: &ReadOptions) -> Result<Fil
     read_text(text, options).map_err(|fault| fault.diagnose(name, text))
 }
 
-/// The rows of one piece of the text.
-struct Piece {
+/// The rows of one chunk of the text.
+struct TextChunk {
     values: Vec<u64>,
     real: bool,
     rows: u64,
     columns: u64,
-    /// Where its first row starts.
+    /// The offset of its first row.
     start: usize,
 }
 
 fn read_text(text: &[u8], options: &ReadOptions) -> Parsed<FileData> {
     let body = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let offset = |piece: &[u8]| piece.as_ptr().addr() - text.as_ptr().addr();
-    let pieces: Vec<Parsed<Piece>> = super::entries::cut_lines(body)
+    let offset = |chunk: &[u8]| chunk.as_ptr().addr() - text.as_ptr().addr();
+    let chunks: Vec<Parsed<TextChunk>> = super::entries::cut_lines(body)
         .into_par_iter()
-        .map(|piece| {
-            parse_piece(piece).map_err(|fault| fault.shifted(offset(piece))).map(|mut parsed| {
-                parsed.start += offset(piece);
+        .map(|chunk| {
+            parse_chunk(chunk).map_err(|fault| fault.shifted(offset(chunk))).map(|mut parsed| {
+                parsed.start += offset(chunk);
                 parsed
             })
         })
         .collect();
-    let pieces: Vec<Piece> = pieces.into_iter().collect::<Parsed<_>>()?;
-    let filled: Vec<&Piece> = pieces.iter().filter(|p| p.rows > 0).collect();
+    let chunks: Vec<TextChunk> = chunks.into_iter().collect::<Parsed<_>>()?;
+    let filled: Vec<&TextChunk> = chunks.iter().filter(|p| p.rows > 0).collect();
     let columns = filled.first().map_or(1, |p| p.columns);
     if let Some(other) = filled.iter().find(|p| p.columns != columns) {
         return Err(ragged(other.start, other.columns, columns));
     }
-    let rows: u64 = pieces.iter().map(|p| p.rows).sum();
-    let real = pieces.iter().any(|p| p.real);
-    let mut values = Vec::with_capacity(pieces.iter().map(|p| p.values.len()).sum());
-    for mut piece in pieces {
-        if real && !piece.real {
-            integers_to_reals(&mut piece.values);
+    let rows: u64 = chunks.iter().map(|p| p.rows).sum();
+    let real = chunks.iter().any(|p| p.real);
+    let mut values = Vec::with_capacity(chunks.iter().map(|p| p.values.len()).sum());
+    for mut chunk in chunks {
+        if real && !chunk.real {
+            integers_to_reals(&mut chunk.values);
         }
-        values.append(&mut piece.values);
+        values.append(&mut chunk.values);
     }
     let shape = if columns == 1 { vec![rows] } else { vec![rows, columns] };
     options::agree(options, &shape, 0)?;
@@ -77,37 +78,37 @@ fn ragged(at: usize, found: u64, expected: u64) -> Fault {
         .help("make all rows equally long")
 }
 
-fn parse_piece(text: &[u8]) -> Parsed<Piece> {
-    let mut piece = Piece { values: Vec::new(), real: false, rows: 0, columns: 0, start: 0 };
+fn parse_chunk(text: &[u8]) -> Parsed<TextChunk> {
+    let mut chunk = TextChunk { values: Vec::new(), real: false, rows: 0, columns: 0, start: 0 };
     let mut rest = scan::skip_comments(text, b'#');
-    piece.start = text.len() - rest.len();
+    chunk.start = text.len() - rest.len();
     while !rest.is_empty() {
         let at = text.len() - rest.len();
-        let before = piece.values.len();
-        rest = row(text, rest, &mut piece)?;
-        let columns = (piece.values.len() - before) as u64;
-        if piece.rows > 0 && columns != piece.columns {
-            return Err(ragged(at, columns, piece.columns));
+        let before = chunk.values.len();
+        rest = row(text, rest, &mut chunk)?;
+        let columns = (chunk.values.len() - before) as u64;
+        if chunk.rows > 0 && columns != chunk.columns {
+            return Err(ragged(at, columns, chunk.columns));
         }
-        piece.columns = columns;
-        piece.rows += 1;
+        chunk.columns = columns;
+        chunk.rows += 1;
         rest = scan::skip_comments(rest, b'#');
     }
-    Ok(piece)
+    Ok(chunk)
 }
 
-/// Reads the numbers of one line, and gives what follows it.
-fn row<'a>(text: &[u8], mut rest: &'a [u8], piece: &mut Piece) -> Parsed<&'a [u8]> {
+/// Parses the numbers of one line; returns the text after it.
+fn row<'a>(text: &[u8], mut rest: &'a [u8], chunk: &mut TextChunk) -> Parsed<&'a [u8]> {
     loop {
         let word = rest;
-        let integer = if piece.real { None } else { scan::signed(word).filter(|(_, after)| ends_word(after)) };
+        let integer = if chunk.real { None } else { scan::signed(word).filter(|(_, after)| ends_word(after)) };
         let (bits, after) = match integer {
             Some((number, after)) => (number as u64, after),
             None => match scan::real(word).filter(|(_, after)| ends_word(after)) {
                 Some((number, after)) => {
-                    if !piece.real {
-                        integers_to_reals(&mut piece.values);
-                        piece.real = true;
+                    if !chunk.real {
+                        integers_to_reals(&mut chunk.values);
+                        chunk.real = true;
                     }
                     (number.to_bits(), after)
                 }
@@ -118,7 +119,7 @@ fn row<'a>(text: &[u8], mut rest: &'a [u8], piece: &mut Piece) -> Parsed<&'a [u8
                 None => return Err(not_a_number(text.len() - word.len(), word)),
             },
         };
-        piece.values.push(bits);
+        chunk.values.push(bits);
         if let Some(next) = scan::end_of_line(after) {
             return Ok(next);
         }

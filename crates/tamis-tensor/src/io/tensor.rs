@@ -1,4 +1,4 @@
-//! Tensors from what files hold.
+//! Construction of tensors from file contents.
 
 use super::{Content, FileData, FileKind, Layout, ReadOptions, ValueField, binsparse, load, read_data_from, source};
 use crate::{Combine, LevelArrays, Tensor};
@@ -7,8 +7,9 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::{Format, Leaf};
 use tamis_ir::{Code, Diagnostic, Value};
 
-/// Reads a tensor, stored the way the file stores it: COO for lists of entries, CSR or CSC for compressed
-/// matrices, dense for arrays and images; with the leaf `pattern` where the file holds no values. Binsparse says its levels itself.
+/// Reads a tensor in the layout of the file: COO for coordinate lists, CSR or CSC for compressed
+/// matrices, dense for arrays and images; with the leaf `pattern` if the file has no values.
+/// Binsparse specifies its levels.
 ///
 /// ```
 /// use tamis_tensor::io::{ReadOptions, read};
@@ -22,7 +23,7 @@ use tamis_ir::{Code, Diagnostic, Value};
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Tensor> {
     let path = path.as_ref();
     if FileKind::of(path)? == FileKind::Binsparse {
-        // Its levels are more than plain data can say.
+        // Plain data cannot represent its levels.
         let (bytes, _) = source::open(path)?;
         return options.in_pool(|| binsparse::read(&path.display().to_string(), &bytes, options));
     }
@@ -37,7 +38,8 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Tensor> {
     })
 }
 
-/// Reads a tensor from the bytes of a file that is in memory; `name` tells its kind, and stands in diagnostics.
+/// Reads a tensor from the bytes of a file in memory; `name` determines its kind, and appears in
+/// diagnostics.
 pub fn read_from(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tensor> {
     if FileKind::of(name)? == FileKind::Binsparse {
         let (bytes, _) = source::wrap(name, bytes)?;
@@ -48,7 +50,7 @@ pub fn read_from(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tens
 }
 
 impl FileData {
-    /// The format in which the file stores its entries.
+    /// The format that corresponds to the layout of the file.
     pub fn natural_format(&self) -> Format {
         let rank = self.content.shape().len();
         let format = match (&self.content, self.header.layout) {
@@ -63,7 +65,7 @@ impl FileData {
         }
     }
 
-    /// The tensor in its natural format; repeated entries become one as `duplicates` says.
+    /// The tensor in its natural format; duplicates are combined by `duplicates`.
     pub fn into_tensor(self, duplicates: Combine) -> Result<Tensor> {
         let format = self.natural_format();
         let fill = self.fill.unwrap_or(Value::zero(self.content.values().dtype()));
@@ -73,7 +75,7 @@ impl FileData {
             }
             Content::Coordinates(coordinates) => {
                 let combine = match (duplicates, format.leaf()) {
-                    // A pattern has nothing to combine, but an entry to keep.
+                    // Duplicates in a pattern are equal: one is kept.
                     (Combine::Error, _) | (_, Leaf::Element(_)) => duplicates,
                     _ => Combine::Any,
                 };
@@ -89,7 +91,7 @@ impl FileData {
     }
 }
 
-/// What to write when a kind of file cannot hold a tensor.
+/// The diagnostic for a tensor that a kind of file cannot represent.
 #[cold]
 pub(super) fn does_not_fit(message: impl Into<String>, help: impl Into<String>) -> Diagnostic {
     Diagnostic::new(Code::E0813, message).help(help)

@@ -1,16 +1,17 @@
-//! FROSTT: `.tns`, one entry per line, indices from 1, the value last.
+//! Reader of FROSTT files: `.tns`, one entry per line, indices from 1, the value last.
 //!
-//! There is no header: the rank is that of the first line, and the shape is the largest index of each dimension
-//! unless [`ReadOptions::shape`] says more. Values that are all integers of 64 bits are read as `i64`, otherwise all of
-//! them are `f64`. A line that holds only a value is a tensor of rank 0.
+//! There is no header: the rank is that of the first line, and the shape is the largest index of
+//! each dimension unless [`ReadOptions::shape`] is larger. Values are read as `i64` if all of them
+//! are 64-bit integers, otherwise as `f64`. A line with only a value is a tensor of rank 0.
 //!
-//! The extended format of MLIR is read, too: the first line holds `RANK ENTRIES`, the second the size of each
-//! dimension. A file has this header if its first line holds two whole numbers, its second as many as the first number
-//! says, and its third (if there is one) one more. A plain file has the same number of words in each line, so
-//! with three lines or more nothing is both. With fewer, only `2 0` and a second line of two whole numbers could be
-//! either; that is taken for the header of an empty matrix, unless [`ReadOptions::shape`] is that of a vector.
+//! MLIR's extended format is read as well: the first line is `RANK ENTRIES`, the second the size of
+//! each dimension. A file has this header if its first line is two integers, its second line has as
+//! many integers as the first one says, and its third line (if there is one) has one word more. All
+//! lines of a plain file have the same number of words, so with three lines or more the formats are
+//! distinguishable. With fewer, only `2 0` and a second line of two integers is ambiguous; it is
+//! read as the header of an empty matrix, unless [`ReadOptions::shape`] is that of a vector.
 
-use super::entries::{self, Entries, MAX_EXTENT, Number, Rules, integers_to_reals};
+use super::entries::{self, IntOrReal, MAX_EXTENT, ParsedEntries, Rules, integers_to_reals};
 use super::fault::{Fault, Parsed, word};
 use super::mtx::repetition;
 use super::repeated::{entry_offset, first_repetition};
@@ -23,11 +24,11 @@ use tamis_ir::format::MAX_RANK;
 
 const COMMENT: u8 = b'#';
 
-/// What the first two lines of the extended format say.
-struct Header {
+/// The header of the extended format.
+struct TnsHeader {
     shape: Vec<u64>,
-    promised: u64,
-    /// Where it stands.
+    stated: u64,
+    /// Its offset.
     at: usize,
 }
 
@@ -55,11 +56,12 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
         return Err(Fault::new(Code::E0809, text.len() - first.len(), message)
             .help("combine dimensions before writing the file"));
     }
-    let Entries { columns, mut values, pieces } = parse(body, known, rank, options).map_err(|f| f.shifted(start))?;
+    let ParsedEntries { columns, mut values, chunks } =
+        parse(body, known, rank, options).map_err(|f| f.shifted(start))?;
     let stored = values.len() as u64;
     let at = |entry: usize| start + entry_offset(body, COMMENT, entry);
     if let Some(header) = &header
-        && header.promised != stored
+        && header.stated != stored
     {
         return Err(wrong_count(header, stored, at));
     }
@@ -70,10 +72,10 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
             return Err(repetition(text, at(first), at(second)));
         }
     }
-    let real = pieces.iter().any(|(field, _)| field.real_from.is_some());
+    let real = chunks.iter().any(|(field, _)| field.real_from.is_some());
     let values = if real {
         let mut next = 0;
-        for (field, count) in &pieces {
+        for (field, count) in &chunks {
             if field.real_from.is_none() {
                 integers_to_reals(&mut values[next..next + count]);
             }
@@ -95,11 +97,16 @@ fn read_text(text: &[u8], options: &ReadOptions, check: bool) -> Parsed<FileData
     Ok(FileData { content: Content::Coordinates(Coordinates { shape, columns, values }), header, fill: None })
 }
 
-/// Entries in narrow columns; without a known shape, in wide ones if that turns out to be needed.
-fn parse(body: &[u8], known: Option<&Vec<u64>>, rank: usize, options: &ReadOptions) -> Parsed<Entries<Number>> {
+/// Entries in narrow columns; without a known shape, in wide ones if needed.
+fn parse(
+    body: &[u8],
+    known: Option<&Vec<u64>>,
+    rank: usize,
+    options: &ReadOptions,
+) -> Parsed<ParsedEntries<IntOrReal>> {
     let names = |d: usize| format!("index {}", d + 1);
     let attempt =
-        |dims: &[u64]| entries::parse::<Number>(body, Rules { dims, comment: COMMENT, names }, options.progress());
+        |dims: &[u64]| entries::parse::<IntOrReal>(body, Rules { dims, comment: COMMENT, names }, options.progress());
     let parsed = match known {
         Some(shape) => attempt(shape),
         None => match attempt(&vec![1 << 32; rank]) {
@@ -110,7 +117,8 @@ fn parse(body: &[u8], known: Option<&Vec<u64>>, rank: usize, options: &ReadOptio
     parsed.map_err(|fault| ragged(fault, body, known, rank))
 }
 
-/// The same fault, unless its line is a well-formed entry of another rank: then that is what is wrong.
+/// The same fault, unless its line is a well-formed entry of another rank: then the rank is the
+/// mistake.
 #[cold]
 fn ragged(fault: Fault, body: &[u8], known: Option<&Vec<u64>>, rank: usize) -> Fault {
     let at = fault.offset().min(body.len());
@@ -130,17 +138,18 @@ fn ragged(fault: Fault, body: &[u8], known: Option<&Vec<u64>>, rank: usize) -> F
     Fault::new(Code::E0805, at, format!("this line has {indices} {plural}, but {because}")).help(help)
 }
 
-/// One more than the largest coordinate.
+/// One past the largest coordinate.
 pub(super) fn extent(column: &IndexArray) -> u64 {
     with_indices!(column, c => c.par_iter().with_min_len(1 << 14).max().map_or(0, |x| x.to_u64() + 1))
 }
 
-/// How many words the line has.
+/// The number of words of the line.
 fn words(text: &[u8]) -> usize {
     scan::split_line(text).0.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).count()
 }
 
-/// The whole numbers of the line, if it holds nothing else, and at most as many as a tensor has dimensions.
+/// The integers of the line, if it consists of integers, and at most as many as a tensor has
+/// dimensions.
 fn whole_numbers(text: &[u8]) -> Option<Vec<u64>> {
     let line = scan::split_line(text).0;
     let mut numbers = Vec::new();
@@ -153,12 +162,12 @@ fn whole_numbers(text: &[u8]) -> Option<Vec<u64>> {
     Some(numbers)
 }
 
-/// The header of the extended format, if there is one, and what follows it.
-fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<Header>, &'a [u8])> {
+/// The header of the extended format, if there is one, and the text after it.
+fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<TnsHeader>, &'a [u8])> {
     let text_start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     let first = scan::skip_comments(text_start, COMMENT);
     let plain = Ok((None, text_start));
-    let Some([rank, promised]) = whole_numbers(first).and_then(|n| <[u64; 2]>::try_from(n).ok()) else {
+    let Some([rank, stated]) = whole_numbers(first).and_then(|n| <[u64; 2]>::try_from(n).ok()) else {
         return plain;
     };
     let after_first = scan::split_line(first).1;
@@ -171,8 +180,8 @@ fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<Header>, 
     };
     let third = scan::skip_comments(body, COMMENT);
     if third.is_empty() {
-        // All that a plain file of one or two entries of a vector could be.
-        let vector = rank == 2 && (promised > 0 || options.shape.as_ref().is_some_and(|s| s.len() == 1));
+        // All possible plain files of one or two entries of a vector.
+        let vector = rank == 2 && (stated > 0 || options.shape.as_ref().is_some_and(|s| s.len() == 1));
         if vector {
             return plain;
         }
@@ -184,26 +193,22 @@ fn header<'a>(text: &'a [u8], options: &ReadOptions) -> Parsed<(Option<Header>, 
         let message = format!("the size {large} is more than {MAX_EXTENT}");
         return Err(Fault::new(Code::E0803, text.len() - second.len(), message).help("correct the sizes in this line"));
     }
-    Ok((Some(Header { shape, promised, at }), body))
+    Ok((Some(TnsHeader { shape, stated, at }), body))
 }
 
-fn wrong_count(header: &Header, stored: u64, at: impl Fn(usize) -> usize) -> Fault {
-    let promised = header.promised;
-    if stored < promised {
+fn wrong_count(header: &TnsHeader, stored: u64, at: impl Fn(usize) -> usize) -> Fault {
+    let stated = header.stated;
+    if stored < stated {
         return Fault::new(
             Code::E0804,
             header.at,
-            format!("the header states {promised} entries, but the file contains {stored}"),
+            format!("the header states {stated} entries, but the file contains {stored}"),
         )
         .help("fetch the file again if it was cut off, or correct the second number in this line");
     }
-    let first = usize::try_from(promised).unwrap_or(usize::MAX);
-    Fault::new(
-        Code::E0804,
-        at(first),
-        format!("the file continues after the {promised} entries that its header states"),
-    )
-    .help(format!("the first line should promise {stored}, or lines from here on should be removed"))
+    let first = usize::try_from(stated).unwrap_or(usize::MAX);
+    Fault::new(Code::E0804, at(first), format!("the file continues after the {stated} entries that its header states"))
+        .help(format!("the first line should state {stored}, or lines from here on should be removed"))
 }
 
 /// The comments before the first entry.
@@ -222,7 +227,7 @@ fn comments(text: &[u8]) -> Vec<String> {
     comments
 }
 
-/// What a malformed shape is told by, shared with the table reader.
+/// The help for a malformed number, shared with the table reader.
 pub(super) fn not_a_number(at: usize, found: &[u8]) -> Fault {
     Fault::new(Code::E0805, at, format!("`{}` is not a number", word(found)))
         .help("write numbers such as `1`, `-2.5`, `1e-3`, `inf` or `nan`, separated by blanks")

@@ -1,5 +1,5 @@
-//! `band`: at most one block of neighbouring coordinates per parent position. Triangles and ragged rows are bands
-//! of blocks that start with 0.
+//! The level `band`: at most one block of contiguous coordinates per parent position. Triangles and
+//! ragged rows are bands of blocks that start with 0.
 //!
 //! Hard invariants, in the order they are checked:
 //! - the widths are those that the format writes (E0701);
@@ -8,12 +8,13 @@
 //! - every last coordinate is below the size of the dimension (E0703);
 //! - no block reaches below 0; one that is empty has last coordinate 0 (E0704).
 //!
-//! The block of parent p ends with coordinate `crd[p]`, and its children are at the positions from `ofs[p]` to
-//! `ofs[p+1]`, in order. Coordinates between those that somebody stored are stored, too: they hold the fill.
+//! The block of parent p ends with coordinate `crd[p]`, and its children are at the positions from
+//! `ofs[p]` to `ofs[p+1]`, in order. Gaps between written coordinates are stored as well: they hold
+//! the fill.
 
 use super::{
-    ArrayRole, ArraySpec, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Nodes, Padding,
-    Piece, Shape, arrays, check, unfurl, write,
+    ArrayRole, ArraySpec, Assemble, Assembled, Capabilities, Children, FiberRange, Level, LevelArrays, LevelType,
+    Nodes, Padding, Shape, arrays, check, unfurl, write,
 };
 use crate::memory::{reserve, too_large, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -67,7 +68,7 @@ fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Ar
     if shape.extent > 0 {
         check::in_range(&level.crd, shape.extent)?;
     }
-    const RULE: &str = "a block holds neighbouring coordinates from 0 on; one that is empty has last coordinate 0";
+    const RULE: &str = "a block holds contiguous coordinates from 0 on; one that is empty has last coordinate 0";
     for fiber in 0..shape.parents {
         let (last, length) = (level.crd.get(fiber), level.children_of(fiber).len() as u64);
         if length == 0 && last != 0 {
@@ -90,7 +91,7 @@ fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Le
     Ok(trusted(crd, check::first("ofs", ofs, shape.parents.checked_add(1))?))
 }
 
-/// A level of arrays that are known to keep the invariants.
+/// A level of arrays whose invariants are guaranteed.
 pub(super) fn trusted(crd: IndexArray, ofs: IndexArray) -> Arc<dyn Level> {
     Arc::new(Band { crd, ofs })
 }
@@ -121,7 +122,7 @@ fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Assembled> {
     Ok(Assembled { level, positions })
 }
 
-/// A level of these blocks, in the widths that the format writes.
+/// A level of these blocks, in the widths of the format.
 pub(super) fn narrowed(last: &[u64], ofs: &[u64], extent: u64, spec: &LevelSpec) -> Result<Arc<dyn Level>> {
     let crd = IndexArray::with_width(last, spec.crd.unwrap_or(Width::automatic(extent.saturating_sub(1))))?;
     let children = ofs.last().copied().unwrap_or(0);
@@ -151,11 +152,11 @@ impl Level for Band {
         self.children_of(parent).len()
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         let children = self.children_of(parent);
         if !children.is_empty() {
             let stop = self.crd.get(parent) + 1;
-            each(Piece { start: stop - children.len() as u64, stop, child: children.start, shared: false });
+            each(FiberRange { start: stop - children.len() as u64, stop, child: children.start, shared: false });
         }
     }
 

@@ -1,20 +1,24 @@
-//! `blocks`: stretches of neighbouring coordinates, each of any length.
+//! The level `blocks`: blocks of contiguous coordinates, each of any length.
 //!
 //! Hard invariants, in the order they are checked:
 //! - the widths are those that the format writes (E0701);
-//! - `pos` has one number more than there are parent positions (E0701), and is a partition of `crd` (E0702);
-//! - `ofs` has one number more than there are blocks (E0701), starts at 0 and increases strictly (E0702);
+//! - `pos` has one number more than there are parent positions (E0701), and is a partition of `crd`
+//!   (E0702);
+//! - `ofs` has one number more than there are blocks (E0701), starts at 0 and increases strictly
+//!   (E0702);
 //! - every last coordinate is below the size of the dimension (E0703);
-//! - no block reaches below 0, or starts at or before the last coordinate of the block before it in its fiber (E0704).
+//! - no block reaches below 0, or starts at or before the last coordinate of the block before it in
+//!   its fiber (E0704).
 //!
-//! Soft invariant: blocks of a fiber do not touch. Whatever is assembled or converted keeps it; arrays from outside
-//! need not.
+//! Soft invariant: blocks of a fiber are not adjacent. Assembly and conversion maintain it; foreign
+//! arrays need not.
 //!
-//! Block q ends with coordinate `crd[q]`, and its children are at the positions from `ofs[q]` to `ofs[q+1]`, in order.
+//! Block q ends with coordinate `crd[q]`, and its children are at the positions from `ofs[q]` to
+//! `ofs[q+1]`, in order.
 
 use super::compressed::partition;
 use super::{
-    ArrayRole, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Nodes, Padding, Piece,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, FiberRange, Level, LevelArrays, LevelType, Nodes, Padding,
     Shape, arrays, check, unfurl, write,
 };
 use crate::memory::reserve;
@@ -70,7 +74,7 @@ fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Ar
     Ok(Arc::new(level))
 }
 
-/// `pos` says how many blocks there are.
+/// `pos` determines the number of blocks.
 fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     let [pos, crd, ofs] = check::take(arrays, &TYPE)?;
     let pos = check::first("pos", pos, shape.parents.checked_add(1))?;
@@ -79,12 +83,12 @@ fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Le
     Ok(Arc::new(Blocks { pos, crd: check::first("crd", crd, blocks)?, ofs }))
 }
 
-/// A level of arrays that are known to keep the hard invariants.
+/// A level of arrays whose hard invariants are guaranteed.
 pub(super) fn trusted(pos: IndexArray, crd: IndexArray, ofs: IndexArray) -> Arc<dyn Level> {
     Arc::new(Blocks { pos, crd, ofs })
 }
 
-/// Children are numbered in order, as those of a list of coordinates are.
+/// Children are at consecutive positions, as those of a coordinate list are.
 fn assemble(nodes: Nodes<'_>, spec: &LevelSpec) -> Result<Assembled> {
     let mut parents: Vec<usize> = Vec::new();
     let (mut last, mut ofs): (Vec<u64>, Vec<u64>) = (Vec::new(), vec![0]);
@@ -163,10 +167,10 @@ impl Level for Blocks {
         (self.ofs.get(blocks.end) - self.ofs.get(blocks.start)) as usize
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         with_indices!(&self.crd, crd => with_indices!(&self.ofs, ofs => for block in self.fiber(parent) {
             let (stop, child) = (crd[block].to_u64() + 1, ofs[block].to_usize());
-            each(Piece { start: stop - (ofs[block + 1].to_usize() - child) as u64, stop, child, shared: false });
+            each(FiberRange { start: stop - (ofs[block + 1].to_usize() - child) as u64, stop, child, shared: false });
         }))
     }
 

@@ -1,4 +1,4 @@
-//! `bytemap`: a flag for every coordinate, and the sorted list of those that are stored.
+//! The level `bytemap`: a flag for every coordinate, and the sorted list of stored coordinates.
 //!
 //! Hard invariants, in the order they are checked:
 //! - `flags` has width u8 and length `parents * extent` (E0701);
@@ -6,8 +6,8 @@
 //! - every flag is 0 or 1 (E0701);
 //! - the flag of coordinate i below parent p is 1 exactly when fiber p lists i (E0701).
 //!
-//! The child position of coordinate i below parent p is `p * extent + i`, as for `dense`, so what lies
-//! below has room for every coordinate; positions whose flag is 0 are not stored.
+//! The child position of coordinate i below parent p is `p * extent + i`, as for `dense`, so the
+//! levels below have a position for every coordinate; positions whose flag is 0 are not stored.
 
 use super::compressed::Compressed;
 use super::{
@@ -42,7 +42,7 @@ pub(super) static TYPE: LevelType = LevelType {
     unfurl: unfurl::bytemap,
     locate: unfurl::locate_bytemap,
     positions: None,
-    write: &write::Flagged,
+    write: &write::BytemapWrite,
 };
 
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The checks that several levels share. Each reports the first place where an invariant is broken.
+//! Shared checks of level invariants. Each reports the first violation.
 
 use super::{LevelArrays, LevelType};
 use crate::{Index, IndexArray, with_indices};
@@ -7,7 +7,7 @@ use tamis_ir::{Code, Diagnostic, diag::Result};
 
 const REBUILD: &str = "build the tensor from coordinates instead, which sorts, checks and chooses widths";
 
-/// The arrays of a level in the order its type names them; each is there once, and no other.
+/// Takes the arrays of a level in the order of its type; rejects missing and additional ones.
 pub(super) fn take<const N: usize>(arrays: LevelArrays, row: &LevelType) -> Result<[IndexArray; N]> {
     let name = row.kind.name();
     let names: Vec<&str> = row.arrays.iter().map(|array| array.name).collect();
@@ -32,7 +32,7 @@ pub(super) fn take<const N: usize>(arrays: LevelArrays, row: &LevelType) -> Resu
     }
 }
 
-/// The array has the width that the format writes, if it writes one.
+/// The array has the specified width, if the format specifies one.
 pub(super) fn width(name: &str, array: &IndexArray, written: Option<Width>) -> Result<()> {
     match written {
         Some(width) if width != array.width() => {
@@ -45,7 +45,7 @@ pub(super) fn width(name: &str, array: &IndexArray, written: Option<Width>) -> R
     }
 }
 
-/// The array has the length that the levels above ask for.
+/// The array has the length that the levels above determine.
 pub(super) fn length(name: &str, array: &IndexArray, expected: Option<usize>, because: &str) -> Result<()> {
     match expected {
         Some(expected) if array.len() == expected => Ok(()),
@@ -59,7 +59,7 @@ pub(super) fn length(name: &str, array: &IndexArray, expected: Option<usize>, be
     }
 }
 
-/// The first `len` numbers, without copying; there must be so many.
+/// The first `len` numbers, zero-copy; the array must have that many.
 pub(super) fn first(name: &str, array: IndexArray, len: Option<usize>) -> Result<IndexArray> {
     match len {
         Some(len) if len <= array.len() => Ok(array.truncated(len)),
@@ -71,7 +71,7 @@ pub(super) fn first(name: &str, array: IndexArray, len: Option<usize>) -> Result
     }
 }
 
-/// `pos` starts at 0, never decreases, and ends at `children`, the length of `list`.
+/// `pos` starts at 0, is non-decreasing, and ends at `children`, the length of `list`.
 pub(super) fn partition(pos: &IndexArray, list: &str, children: usize) -> Result<()> {
     let wrong = |message: String| {
         Err(Diagnostic::new(Code::E0702, message)
@@ -115,7 +115,7 @@ pub(super) fn in_range(crd: &IndexArray, extent: u64) -> Result<()> {
     })
 }
 
-/// Every number, one past a coordinate, is at most `extent`.
+/// Every end, one past a coordinate, is at most `extent`.
 pub(super) fn ends_in_range(end: &IndexArray, extent: u64) -> Result<()> {
     if end.largest() <= Some(extent) {
         return Ok(());
@@ -154,12 +154,12 @@ pub(super) fn offsets(ofs: &IndexArray, empty: bool) -> Result<()> {
     })
 }
 
-/// A diagnostic for runs or blocks that are not where they may be.
+/// The diagnostic for runs or blocks that overlap or are out of order.
 pub(super) fn misplaced(message: String, rule: &str) -> Diagnostic {
     Diagnostic::new(Code::E0704, message).note(rule).help(REBUILD)
 }
 
-/// The coordinates of each fiber increase; `pos` is a partition of `crd`.
+/// The coordinates of each fiber are increasing; `pos` is a partition of `crd`.
 pub(super) fn increasing(pos: &IndexArray, crd: &IndexArray, spec: &LevelSpec) -> Result<()> {
     with_indices!(pos, pos => with_indices!(crd, crd => {
         for (fiber, w) in pos.windows(2).enumerate() {
@@ -178,7 +178,7 @@ pub(super) fn increasing(pos: &IndexArray, crd: &IndexArray, spec: &LevelSpec) -
     }))
 }
 
-/// The coordinates of each fiber stand there once, in any order; `pos` is a partition of `crd`.
+/// The coordinates of each fiber are distinct, in any order; `pos` is a partition of `crd`.
 pub(super) fn distinct(pos: &IndexArray, crd: &IndexArray) -> Result<()> {
     with_indices!(pos, pos => with_indices!(crd, crd => {
         let longest = pos.windows(2).map(|w| w[1].to_usize() - w[0].to_usize()).max().unwrap_or(0);

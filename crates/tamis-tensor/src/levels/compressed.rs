@@ -1,6 +1,6 @@
-//! The arrays that `sparse`, `hash` and `bytemap` share: a partition `pos` of a list `crd`.
+//! Compressed levels (`sparse`, `hash`, `bytemap`): a partition `pos` of a coordinate list `crd`.
 
-use super::{Enumeration, LevelArrays, Nodes, Piece, Shape, check};
+use super::{Enumeration, FiberRange, LevelArrays, Nodes, Shape, check};
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use std::ops::Range;
@@ -14,13 +14,13 @@ use tamis_ir::format::{LevelSpec, Width};
 /// - `pos` has one number more than there are parent positions (E0701);
 /// - `pos` starts at 0, never decreases, and ends at the length of `crd` (E0702);
 /// - every coordinate is below the size of the dimension (E0703);
-/// - the coordinates of a fiber increase strictly; in a nonunique level they never decrease (E0704); in a nonordered
-///   level they stand in any order, each once (E0708).
+/// - the coordinates of a fiber are strictly increasing, or non-decreasing in a nonunique level
+///   (E0704); in a nonordered level they are distinct, in any order (E0708).
 #[derive(Debug)]
 pub(super) struct Compressed {
     pub pos: IndexArray,
     pub crd: IndexArray,
-    /// Coordinates are found by bisection.
+    /// Coordinates are located by bisection.
     pub ordered: bool,
 }
 
@@ -39,7 +39,7 @@ impl Compressed {
         Ok(Compressed { pos, crd, ordered: !spec.nonordered })
     }
 
-    /// Arrays that may be longer than needed: `pos` says how much of `crd` there is.
+    /// Arrays that may be longer than needed: `pos` determines the length of `crd`.
     pub fn cut(pos: IndexArray, crd: IndexArray, spec: &LevelSpec, shape: Shape) -> Result<Compressed> {
         let pos = check::first("pos", pos, shape.parents.checked_add(1))?;
         let crd = check::first("crd", crd, usize::try_from(pos.get(shape.parents)).ok())?;
@@ -68,8 +68,8 @@ impl Compressed {
         }))
     }
 
-    /// Neighbouring coordinates, whose children are neighbours, too, are one piece.
-    pub fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    /// Contiguous coordinates with consecutive children are one segment.
+    pub fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         let fiber = self.fiber(parent);
         with_indices!(&self.crd, crd => {
             let mut at = fiber.start;
@@ -77,7 +77,7 @@ impl Compressed {
                 let first = crd[at].to_u64();
                 let follows = |(k, c): &(u64, &_)| Index::to_u64(**c) == first + k;
                 let length = (0u64..).zip(&crd[at..fiber.end]).take_while(follows).count();
-                each(Piece { start: first, stop: first + length as u64, child: at, shared: false });
+                each(FiberRange { start: first, stop: first + length as u64, child: at, shared: false });
                 at += length;
             }
         })
@@ -108,7 +108,7 @@ impl Compressed {
     }
 }
 
-/// Where `coordinate` stands in a sorted part of `crd`.
+/// The range of `coordinate` in a sorted range of `crd`.
 pub(super) fn equal_range(crd: &IndexArray, within: Range<usize>, coordinate: u64) -> Range<usize> {
     with_indices!(crd, crd => {
         let part = &crd[within.clone()];
@@ -118,7 +118,7 @@ pub(super) fn equal_range(crd: &IndexArray, within: Range<usize>, coordinate: u6
     })
 }
 
-/// `pos` of a list of which each item lies below one of `count` parents.
+/// The array `pos` for items with these parents, of which there are `count`.
 pub(super) fn partition(parents: &[usize], count: usize, written: Option<Width>) -> Result<IndexArray> {
     Ok(match written.unwrap_or(Width::automatic(parents.len() as u64)) {
         Width::U8 => positions::<u8>(parents, count)?.into(),
@@ -128,7 +128,7 @@ pub(super) fn partition(parents: &[usize], count: usize, written: Option<Width>)
     })
 }
 
-/// `pos` by counting; parents are sorted, so one pass writes each number once.
+/// Counting sort of parents: they are sorted, so one pass writes each position once.
 fn positions<I: Index>(parents: &[usize], count: usize) -> Result<Vec<I>> {
     let total = parents.len();
     if total as u64 > I::WIDTH.max() {

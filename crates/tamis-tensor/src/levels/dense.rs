@@ -1,4 +1,4 @@
-//! `dense`: every coordinate, no arrays.
+//! The level `dense`: every coordinate, no arrays.
 //!
 //! Hard invariants:
 //! - there are no arrays;
@@ -7,8 +7,8 @@
 //! The child position of coordinate i below parent p is `p * extent + i`.
 
 use super::{
-    Assemble, Assembled, Capabilities, Children, Enumeration, Level, LevelArrays, LevelType, Nodes, Padding, Piece,
-    Shape, check, positions, unfurl, write,
+    Assemble, Assembled, Capabilities, Children, Enumeration, FiberRange, Level, LevelArrays, LevelType, Nodes,
+    Padding, Shape, check, positions, unfurl, write,
 };
 use crate::memory::{product, reserve};
 use std::ops::Range;
@@ -33,12 +33,12 @@ pub(super) static TYPE: LevelType = LevelType {
     },
     assemble: Assemble::Coordinates(assemble),
     from_arrays,
-    // There are no arrays, so there is nothing to cut.
+    // There are no arrays to truncate.
     finish: from_arrays,
     unfurl: unfurl::dense,
     locate: unfurl::locate_dense,
-    positions: Some(&positions::Computed),
-    write: &write::Dense,
+    positions: Some(&positions::DensePositions),
+    write: &write::DenseWrite,
 };
 
 #[derive(Debug)]
@@ -49,11 +49,12 @@ struct Dense {
 
 fn new(parents: usize, extent: u64) -> Result<Dense> {
     let children = product(parents, extent)?;
-    // Without parents nothing is ever visited, so an extent beyond memory does no harm.
+    // Without parents nothing is visited, so an extent beyond memory is harmless.
     Ok(Dense { extent: usize::try_from(extent).unwrap_or(usize::MAX), children })
 }
 
-/// The child position of a coordinate below the only one of `parents`, in a level with room for every coordinate.
+/// The child position of a coordinate below the only one of `parents`, in a level with a position
+/// for every coordinate.
 pub(super) fn position(parents: Range<usize>, extent: usize, coordinate: u64) -> Option<usize> {
     let inside = !parents.is_empty() && coordinate < extent as u64;
     inside.then(|| parents.start * extent + coordinate as usize)
@@ -96,9 +97,9 @@ impl Level for Dense {
         }
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         if self.extent > 0 {
-            each(Piece { start: 0, stop: self.extent as u64, child: parent * self.extent, shared: false });
+            each(FiberRange { start: 0, stop: self.extent as u64, child: parent * self.extent, shared: false });
         }
     }
 

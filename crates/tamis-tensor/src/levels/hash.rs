@@ -1,7 +1,7 @@
-//! `hash`: coordinates that may be written in any order.
+//! The level `hash`: coordinates that may be written in any order.
 //!
-//! It is stored as [`sparse`] is, sorted, and keeps the same invariants; what it permits a program to do with it is
-//! all that differs. There is no table of coordinates yet.
+//! It is stored as [`sparse`] is, sorted, with the same invariants; only its capabilities differ.
+//! There is no hash table of coordinates yet.
 
 use super::{ArrayRole, Assemble, Capabilities, Children, LevelType, positions, sparse, unfurl, write};
 use tamis_ir::format::LevelKind;
@@ -16,6 +16,6 @@ pub(super) static TYPE: LevelType = LevelType {
     finish: sparse::finish,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
-    positions: Some(&positions::Listed),
-    write: &write::Listed,
+    positions: Some(&positions::CompressedPositions),
+    write: &write::CompressedWrite,
 };

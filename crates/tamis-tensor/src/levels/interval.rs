@@ -1,4 +1,5 @@
-//! `interval`: at most one run of coordinates per parent position; what lies below all of them is stored once.
+//! The level `interval`: at most one run of coordinates per parent position, with one child for all
+//! of them.
 //!
 //! Hard invariants, in the order they are checked:
 //! - the widths are those that the format writes (E0701);
@@ -6,11 +7,12 @@
 //! - no run ends beyond the size of the dimension (E0703);
 //! - a run starts before it ends, or is empty, which is written 0, 0 (E0704).
 //!
-//! The child position is the parent position, so below an empty run there is room for a sub-fiber that is not stored.
+//! The child position is the parent position, so an empty run has a child position that is not
+//! stored.
 
 use super::{
-    ArrayRole, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape,
-    arrays, check, unfurl, write,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, FiberRange, Level, LevelArrays, LevelType, Padding, Runs,
+    Shape, arrays, check, unfurl, write,
 };
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
@@ -74,7 +76,7 @@ fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Le
     Ok(trusted(check::first("start", start, parents)?, check::first("end", end, parents)?))
 }
 
-/// A level of arrays that are known to keep the invariants.
+/// A level of arrays whose invariants are guaranteed.
 pub(super) fn trusted(start: IndexArray, end: IndexArray) -> Arc<dyn Level> {
     Arc::new(Interval { start, end })
 }
@@ -127,10 +129,10 @@ impl Level for Interval {
         (self.end.get(parent) - self.start.get(parent)) as usize
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         let (start, stop) = (self.start.get(parent), self.end.get(parent));
         if start < stop {
-            each(Piece { start, stop, child: parent, shared: true });
+            each(FiberRange { start, stop, child: parent, shared: true });
         }
     }
 

@@ -1,10 +1,10 @@
-//! Level formats, one file each, and the table that lists them.
+//! Level formats: one file for each, and the table of all levels.
 //!
-//! A level stores, for each *parent position*, one fiber: coordinates of one storage dimension, each
-//! with a *child position*. The root has the single position 0; the child positions of the last level
-//! index the value array. Levels are combined by [`tree`], which is the only code that knows the order
-//! of levels; no other code outside this folder asks what kind a level is, except the direct routes of
-//! [`crate::convert`].
+//! A level stores one fiber for each *parent position*: coordinates of one storage dimension, each
+//! with a *child position*. The root has the single position 0; the child positions of the last
+//! level index the value array. [`tree`] combines levels, and is the only code that knows their
+//! order. No other code outside this folder asks for the kind of a level, except the direct routes
+//! of [`crate::convert`].
 //!
 //! To add a level: write its file (struct, invariants, `from_arrays` that checks them in order,
 //! `assemble`, [`Level`]), and add its row to [`LEVELS`].
@@ -49,7 +49,7 @@ use tamis_ir::{Code, Diagnostic, diag::Result};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LevelArrays {
-    /// Each array with its name; the order does not matter.
+    /// Each array with its name, in any order.
     pub arrays: Vec<(&'static str, IndexArray)>,
 }
 
@@ -59,7 +59,7 @@ impl LevelArrays {
         LevelArrays { arrays: arrays.into_iter().collect() }
     }
 
-    /// The array of that name.
+    /// The array of this name.
     pub fn get(&self, name: &str) -> Option<&IndexArray> {
         self.arrays.iter().find(|(n, _)| *n == name).map(|(_, array)| array)
     }
@@ -70,43 +70,44 @@ impl LevelArrays {
     }
 }
 
-/// What a level does to positions that nobody stored anything at.
+/// The treatment of padding: coordinates that are stored without having been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Padding {
-    /// Stores every coordinate, asked or not.
+    /// Stores every coordinate, written or not.
     Adds,
-    /// Stores every coordinate between those that were asked for.
+    /// Stores every coordinate between the first and the last written one.
     Between,
     /// Stores one coordinate for each parent, so padding above stays padding.
     Keeps,
-    /// Stores what was asked for, whatever the parents are.
+    /// Stores only written coordinates, regardless of the parents.
     Removes,
 }
 
-/// What a level can do, as data.
+/// The capabilities of a level, as data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Capabilities {
     /// Every coordinate of a fiber is stored.
     pub full: bool,
-    /// What happens to padding.
+    /// The treatment of padding.
     pub padding: Padding,
-    /// There are child positions that are not stored; they are skipped, but have room below.
+    /// Some child positions are not stored; they are skipped, but the levels below have positions
+    /// for them.
     pub holes: bool,
     /// A fiber holds exactly one coordinate.
     pub one_per_fiber: bool,
-    /// Neighbouring coordinates may have one child position, which holds what lies below each of them: a run.
+    /// Adjacent coordinates may share a child position: a run.
     pub shared: bool,
-    /// A coordinate is found without searching.
+    /// A coordinate is located without search.
     pub random_access: bool,
     /// Coordinates may be written in any order.
     pub insert: bool,
     /// Coordinates may be written in increasing order.
     pub append: bool,
-    /// Stored coordinates can be skipped over by search (the protocol `gallop`).
+    /// Stored coordinates can be skipped by search (the protocol `gallop`).
     pub gallop: bool,
 }
 
-/// What [`Level::enumerate`] appends to, three arrays of one length.
+/// The output of [`Level::enumerate`], three arrays of one length.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Enumeration {
     /// For each stored coordinate, the index of its parent in the list of parent positions.
@@ -125,10 +126,10 @@ impl Enumeration {
     }
 }
 
-/// What a level is assembled from: one node for each coordinate to be stored.
+/// The input of assembly: one node for each stored coordinate.
 ///
-/// Nodes are sorted by parent position, then by coordinate. They are distinct, except below
-/// `sparse(nonunique)`, which is given a node for each distinct tuple of its own coordinate and those
+/// Nodes are sorted by parent position, then by coordinate. They are distinct, except for
+/// `sparse(nonunique)`, which has one node for each distinct tuple of its own coordinate and those
 /// of the singletons below it.
 #[derive(Clone, Copy, Debug)]
 pub struct Nodes<'a> {
@@ -136,16 +137,16 @@ pub struct Nodes<'a> {
     pub parents: &'a [usize],
     /// The coordinate of each node, below `extent`.
     pub coordinates: &'a [u64],
-    /// How many parent positions there are, with or without nodes.
+    /// The number of parent positions, with or without nodes.
     pub parent_count: usize,
     /// The size of the dimension.
     pub extent: u64,
 }
 
-/// What a level of runs is assembled from: one node for each stretch of coordinates whose sub-fibers are equal.
+/// The input of assembly of runs: one node for each range of coordinates with equal sub-fibers.
 ///
-/// They are sorted by parent position, then by coordinate, and do not overlap. What lies below two that touch
-/// is different.
+/// They are sorted by parent position, then by coordinate, and do not overlap. Adjacent runs have
+/// different sub-fibers.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a> {
     /// The parent position of each run.
@@ -154,22 +155,22 @@ pub struct Runs<'a> {
     pub starts: &'a [u64],
     /// One past the last coordinate of each run: above its start, and at most `extent`.
     pub stops: &'a [u64],
-    /// How many parent positions there are, with or without runs.
+    /// The number of parent positions, with or without runs.
     pub parent_count: usize,
     /// The size of the dimension.
     pub extent: u64,
 }
 
-/// A level, and where its nodes went.
+/// An assembled level, and the positions of its nodes.
 #[derive(Debug)]
 pub struct Assembled {
     /// The level.
     pub level: Arc<dyn Level>,
-    /// The child position of each node; they increase, except for those of a singleton below a nonunique level.
+    /// The child position of each node; increasing, except in a singleton below a nonunique level.
     pub positions: Vec<usize>,
 }
 
-/// How a level is built.
+/// The assembly function of a level.
 #[derive(Clone, Copy)]
 pub enum Assemble {
     /// From coordinates, each with a sub-fiber of its own.
@@ -178,20 +179,20 @@ pub enum Assemble {
     Runs(fn(Runs<'_>, &LevelSpec) -> Result<Assembled>),
 }
 
-/// Neighbouring coordinates of a fiber, and the child positions of what lies below them.
+/// A contiguous range of coordinates of a fiber, and its child positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct FiberRange {
     /// The first coordinate.
     pub start: u64,
     /// One past the last coordinate.
     pub stop: u64,
     /// The child position of the first coordinate.
     pub child: usize,
-    /// All coordinates have that child position; else each has the one after that of the coordinate before.
+    /// All coordinates share that child position; otherwise child positions are consecutive.
     pub shared: bool,
 }
 
-impl Piece {
+impl FiberRange {
     /// The child positions.
     pub fn children(&self) -> Range<usize> {
         self.child..self.child + if self.shared { 1 } else { (self.stop - self.start) as usize }
@@ -205,38 +206,41 @@ impl Piece {
     }
 }
 
-/// One level's storage. It holds its invariants (its file lists them), so nothing here can fail as
-/// long as parent positions are below the count the level was made for.
+/// The storage of one level. Its invariants (listed in its file) hold, so no method can fail for
+/// parent positions below the count of the constructor.
 pub trait Level: fmt::Debug + Send + Sync {
     /// The row of [`LEVELS`] this level belongs to.
     fn level_type(&self) -> &'static LevelType;
 
-    /// How many child positions there are, stored or not.
+    /// The number of child positions, stored or not.
     fn children(&self) -> usize;
 
-    /// How many coordinates are stored below `parents` stored parent positions, each of which is the child of one
-    /// coordinate above; `None` on overflow.
+    /// The number of stored coordinates below `parents` stored parent positions, each the child of
+    /// one coordinate above; `None` on overflow.
     fn stored(&self, parents: usize) -> Option<usize>;
 
-    /// How many child positions are stored below `parents` stored parent positions; `None` on overflow.
+    /// The number of stored child positions below `parents` stored parent positions; `None` on
+    /// overflow.
     fn occupied(&self, parents: usize) -> Option<usize> {
         self.stored(parents)
     }
 
-    /// How many coordinates are stored below one parent position.
+    /// The number of stored coordinates below one parent position.
     fn fiber_length(&self, parent: usize) -> usize;
 
-    /// Calls `each` with what is stored below one parent position, in order (nonordered levels: as it is stored).
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    /// Calls `each` with the segments below one parent position, in order (nonordered levels: in
+    /// storage order).
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         self.visit(parent, &mut |coordinate, child| {
-            each(Piece { start: coordinate, stop: coordinate + 1, child, shared: false });
+            each(FiberRange { start: coordinate, stop: coordinate + 1, child, shared: false });
         });
     }
 
-    /// Calls `each` with every coordinate below one parent position, in the same order, and its child position, which
-    /// the coordinates of a run share. One of this and [`Level::pieces`] is written for each level; the other follows.
+    /// Calls `each` with every coordinate below one parent position, in the same order, and its
+    /// child position; the coordinates of a run share one. Each level implements this method or
+    /// [`Level::pieces`]; the other has a default.
     fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
-        self.pieces(parent, &mut |piece| piece.expand(each));
+        self.ranges(parent, &mut |range| range.expand(each));
     }
 
     /// Appends every coordinate below each of these parent positions.
@@ -246,38 +250,39 @@ pub trait Level: fmt::Debug + Send + Sync {
         }
     }
 
-    /// The child positions of a coordinate below `parents`: at most one, except for nonunique levels,
-    /// whose several positions are the `parents` of the `singleton` below.
+    /// The child positions of a coordinate below `parents`: at most one, except for nonunique
+    /// levels, whose several positions are the `parents` of the `singleton` below.
     fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize>;
 
-    /// The arrays; sharing them costs nothing.
+    /// The arrays, shared.
     fn arrays(&self) -> LevelArrays;
 }
 
-/// A row of [`LEVELS`]: what there is to know about a kind of level.
+/// A row of [`LEVELS`]: the properties of a kind of level.
 pub struct LevelType {
-    /// The kind, as formats name it.
+    /// The kind in formats.
     pub kind: LevelKind,
     /// The arrays it takes, with the role, length, width and guarantees of each.
     pub arrays: &'static [ArraySpec],
     /// Its child positions.
     pub children: Children,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// Builds a level from what is to be stored, sorted.
+    /// Assembles a level from sorted nodes.
     pub assemble: Assemble,
-    /// Takes arrays as they are, after checking every invariant of the level.
+    /// Constructs a level from foreign arrays, after checking every invariant of the level.
     pub from_arrays: fn(LevelArrays, &LevelSpec, Shape) -> Result<Arc<dyn Level>>,
-    /// Takes arrays that a kernel wrote, which may be longer than needed, and cuts them to length. But for the
-    /// lengths, invariants are believed, not checked.
+    /// Constructs a level from arrays that a kernel wrote, truncated to their final length. Other
+    /// invariants are trusted, not checked.
     pub finish: fn(LevelArrays, &LevelSpec, Shape) -> Result<Arc<dyn Level>>,
     /// Describes a fiber along a loop, for kernels that read it.
     pub unfurl: fn(&mut Fiber<'_>) -> Looplet,
-    /// Finds one coordinate of a fiber, for kernels that do not loop over it.
+    /// Locates one coordinate of a fiber, for kernels that do not loop over it.
     pub locate: fn(&mut Fiber<'_>) -> Located,
-    /// How kernels go over its positions; none if some are not stored, or stand in another order.
+    /// Iteration over its positions in kernels; `None` if some are not stored, or are in another
+    /// order.
     pub positions: Option<&'static dyn Positions>,
-    /// How kernels write it.
+    /// The way kernels write it.
     pub write: &'static dyn Write,
 }
 
@@ -290,13 +295,13 @@ impl fmt::Debug for LevelType {
 /// The size of a level: of its dimension, and of the level above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// How many parent positions there are.
+    /// The number of parent positions.
     pub parents: usize,
     /// The size of the dimension.
     pub extent: u64,
 }
 
-/// Every kind of level that tensors can be stored in.
+/// Every kind of level.
 pub static LEVELS: &[&LevelType] = &[
     &dense::TYPE,
     &sparse::TYPE,
@@ -310,7 +315,7 @@ pub static LEVELS: &[&LevelType] = &[
     &bytemap::TYPE,
 ];
 
-/// The row of a kind, or a diagnostic that names the kinds that work.
+/// The row of a kind, or a diagnostic that names the supported kinds.
 pub fn level_type(kind: LevelKind) -> Result<&'static LevelType> {
     LEVELS.iter().find(|row| row.kind == kind).copied().ok_or_else(|| {
         let names: Vec<String> = LEVELS.iter().map(|row| format!("`{}`", row.kind.name())).collect();
@@ -319,7 +324,8 @@ pub fn level_type(kind: LevelKind) -> Result<&'static LevelType> {
     })
 }
 
-/// The dimension that each level of a format stores, for those who work with whole dimensions only.
+/// The dimension that each level of a format stores; a diagnostic if the format splits or combines
+/// dimensions.
 pub fn storage_order(format: &Format) -> Result<Vec<usize>> {
     for level in format.levels() {
         level_type(level.kind)?;
@@ -330,22 +336,22 @@ pub fn storage_order(format: &Format) -> Result<Vec<usize>> {
     })
 }
 
-/// A compressed level (`sparse` or `hash`) of arrays that are known to keep its invariants: direct routes
-/// make them so, and checking again would cost as much as the conversion.
+/// A compressed level (`sparse` or `hash`) of arrays whose invariants are guaranteed by a direct
+/// route: checking them again would cost as much as the conversion.
 pub(crate) fn trusted_compressed(pos: IndexArray, crd: IndexArray, spec: &LevelSpec) -> Arc<dyn Level> {
     let row = if spec.kind == LevelKind::Hash { &hash::TYPE } else { &sparse::TYPE };
     sparse::trusted(row, pos, crd, spec)
 }
 
-/// A singleton level of coordinates that are known to be in range, one for each parent.
+/// A singleton level of coordinates that are in range, one for each parent.
 pub(crate) fn trusted_singleton(crd: IndexArray) -> Arc<dyn Level> {
     singleton::trusted(crd)
 }
 
 pub(crate) use interval::second_run;
 
-/// A level of runs (`runs`, `sparse_runs`, `interval`) that are known to keep its invariants: those of fiber p are from
-/// `pos[p]` to `pos[p+1]`.
+/// A level of runs (`runs`, `sparse_runs`, `interval`) whose invariants are guaranteed: those of
+/// fiber p are from `pos[p]` to `pos[p+1]`.
 pub(crate) fn trusted_runs(
     pos: &[u64],
     starts: &[u64],
@@ -364,7 +370,8 @@ pub(crate) fn trusted_runs(
     })
 }
 
-/// A list of coordinates, or of blocks by their last ones, that is known to keep the invariants of its level.
+/// A coordinate list, or a list of blocks by their last coordinates, whose invariants are
+/// guaranteed.
 pub(crate) fn trusted_list(
     pos: &[u64],
     crd: &[u64],
@@ -382,7 +389,7 @@ pub(crate) fn trusted_list(
     Ok(blocks::trusted(pos, crd, ofs))
 }
 
-/// A band of blocks, by their last coordinates, that is known to keep its invariants.
+/// A band of blocks, by their last coordinates, whose invariants are guaranteed.
 pub(crate) fn trusted_band(last: &[u64], ofs: &[u64], spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     band::narrowed(last, ofs, shape.extent, spec)
 }

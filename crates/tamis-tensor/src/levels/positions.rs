@@ -1,7 +1,7 @@
-//! Levels by position: which coordinate lies at a position, below which parent, and where children start. This is how
-//! kernels go over stored entries by their numbers.
+//! Iteration over positions in kernels: the coordinate and the parent of a position, and the first
+//! child of a parent (load balancing by nnz).
 //!
-//! A level whose child positions are all stored, and are numbered in the order in which they are stored, has a
+//! A level whose child positions are all stored, and are numbered in storage order, has a
 //! [`Positions`]; then the position of an element is its position below the last level.
 
 use tamis_ir::DType;
@@ -9,45 +9,46 @@ use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, ExprId};
 use tamis_ir::looplet::{Fiber, Located};
 
-/// How a level answers about positions. What a method asks about is in the fiber: a parent position, a child
-/// position or an index.
+/// Queries of a level by position. The argument of a method is in the fiber: a parent position, a
+/// child position or an index.
 pub trait Positions: Sync {
-    /// The first child position of the parent position `fiber.position`, which may be one past the last: then it is how
-    /// many children there are.
+    /// The first child position of the parent position `fiber.position`. One past the last parent
+    /// is a valid argument: then the result is the number of children.
     fn start(&self, fiber: &mut Fiber) -> ExprId;
 
-    /// The coordinate at the child position `fiber.position`; `alone` says that there is one parent only.
+    /// The coordinate at the child position `fiber.position`; `alone` means that there is one
+    /// parent only.
     fn coordinate(&self, fiber: &mut Fiber, alone: bool) -> ExprId;
 
-    /// The position of which `fiber.position` is a child.
+    /// The parent position of `fiber.position`.
     fn parent(&self, fiber: &mut Fiber) -> Parent;
 
-    /// The first child position whose coordinate is at least `fiber.index` (from -1 to the extent) in the fiber at
-    /// `fiber.position`, if that is there; else the first child position of it, which is then only a place between
-    /// others.
+    /// The first child position whose coordinate is at least `fiber.index` (from -1 to the extent)
+    /// in the fiber at `fiber.position`, if that fiber is stored; otherwise the insertion position
+    /// of the fiber.
     fn bound(&self, fiber: &mut Fiber) -> Located;
 }
 
-/// How a parent position is found.
+/// The way to a parent position.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parent {
-    /// It is computed.
+    /// The position is computed.
     At(ExprId),
-    /// It is the last one whose children start at or before the position: this buffer says where those of each parent start,
-    /// and ends with how many there are.
+    /// The position is the last one whose children start at or before the child, by bisection in
+    /// this buffer of starts, which ends with the number of children.
     Listed(BufferId),
 }
 
-/// `dense`: children are numbered through.
-pub(super) struct Computed;
+/// `dense`: child positions are consecutive.
+pub(super) struct DensePositions;
 
-/// `sparse`, `hash`: `pos` says where children start.
-pub(super) struct Listed;
+/// `sparse`, `hash`: `pos` holds the first child positions.
+pub(super) struct CompressedPositions;
 
 /// `singleton`: one child each.
-pub(super) struct Single;
+pub(super) struct SingletonPositions;
 
-impl Positions for Computed {
+impl Positions for DensePositions {
     fn start(&self, fiber: &mut Fiber) -> ExprId {
         fiber.dense_base()
     }
@@ -84,7 +85,7 @@ impl Positions for Computed {
     }
 }
 
-impl Positions for Listed {
+impl Positions for CompressedPositions {
     fn start(&self, fiber: &mut Fiber) -> ExprId {
         let pos = fiber.array("pos");
         fiber.builder.load(pos, fiber.position)
@@ -115,7 +116,7 @@ impl Positions for Listed {
     }
 }
 
-impl Positions for Single {
+impl Positions for SingletonPositions {
     fn start(&self, fiber: &mut Fiber) -> ExprId {
         fiber.position
     }
@@ -148,7 +149,7 @@ impl Positions for Single {
     }
 }
 
-/// The first position in a range of a list whose coordinate is at least `fiber.index`.
+/// The first position in a range of a coordinate list whose coordinate is at least `fiber.index`.
 fn searched(fiber: &mut Fiber, crd: BufferId, start: ExprId, stop: ExprId) -> Located {
     let (index, name, grouped) = (fiber.index, fiber.name, fiber.grouped);
     let b = &mut *fiber.builder;

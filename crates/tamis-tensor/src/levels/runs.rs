@@ -1,21 +1,24 @@
-//! `runs`: every coordinate, in runs without gaps; what lies below all coordinates of a run is stored once.
+//! The level `runs`: every coordinate, in runs without gaps, with one child for each run
+//! (run-length encoding).
 //!
 //! Hard invariants, in the order they are checked:
 //! - the widths are those that the format writes (E0701);
-//! - `pos` has one number more than there are parent positions (E0701), and is a partition of `end` (E0702);
+//! - `pos` has one number more than there are parent positions (E0701), and is a partition of `end`
+//!   (E0702);
 //! - no run ends beyond the size of the dimension (E0703);
 //! - the ends of a fiber increase strictly, from above 0 (E0704);
-//! - the last run of a fiber ends at the size of the dimension (E0704); with size 0 there are no runs.
+//! - the last run of a fiber ends at the size of the dimension (E0704); with size 0 there are no
+//!   runs.
 //!
-//! Soft invariant: what lies below neighbouring runs is different. Whatever is assembled or converted keeps it; arrays
-//! from outside need not, and only cost what they are longer.
+//! Soft invariant: the sub-fibers of adjacent runs differ. Assembly and conversion maintain it;
+//! foreign arrays need not, at the cost of more runs.
 //!
 //! The child position of a coordinate is the index of its run in `end`.
 
 use super::compressed::partition;
 use super::{
-    ArrayRole, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape,
-    arrays, check, unfurl, write,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, FiberRange, Level, LevelArrays, LevelType, Padding, Runs,
+    Shape, arrays, check, unfurl, write,
 };
 use crate::memory::{reserve, too_large};
 use crate::{Index, IndexArray, with_indices};
@@ -66,7 +69,7 @@ fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Ar
     Ok(Arc::new(RunList { pos, end, extent: shape.extent }))
 }
 
-/// `pos` says how much of `end` there is.
+/// `pos` determines the length of `end`.
 fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     let [pos, end] = check::take(arrays, &TYPE)?;
     let pos = check::first("pos", pos, shape.parents.checked_add(1))?;
@@ -98,15 +101,15 @@ fn check_gapless(pos: &IndexArray, end: &IndexArray, extent: u64) -> Result<()> 
     }))
 }
 
-/// A level of arrays that are known to keep the hard invariants.
+/// A level of arrays whose hard invariants are guaranteed.
 pub(super) fn trusted(pos: IndexArray, end: IndexArray, extent: u64) -> Arc<dyn Level> {
     Arc::new(RunList { pos, end, extent })
 }
 
-/// Gaps become runs of their own, of which nothing is known below.
+/// Gaps become runs of their own, whose sub-fibers are empty.
 fn assemble(runs: Runs<'_>, spec: &LevelSpec) -> Result<Assembled> {
     let least = if runs.extent == 0 { 0 } else { runs.parent_count };
-    // Around each run there may be a gap, but one fewer than that between two of a fiber.
+    // Around each run there may be a gap, but only one between two runs of a fiber.
     let most = runs.parents.len().checked_mul(2).and_then(|gaps| gaps.checked_add(least));
     let most = most.ok_or_else(|| too_large(u64::MAX, 8, "the runs of a level"))?;
     let mut parents: Vec<usize> = reserve(most, "the runs of a level")?;
@@ -163,11 +166,11 @@ impl Level for RunList {
         self.extent as usize
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         let mut start = 0;
         with_indices!(&self.end, end => for q in self.fiber(parent) {
             let stop = end[q].to_u64();
-            each(Piece { start, stop, child: q, shared: true });
+            each(FiberRange { start, stop, child: q, shared: true });
             start = stop;
         })
     }

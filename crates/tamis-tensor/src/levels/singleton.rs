@@ -1,12 +1,12 @@
-//! `singleton`: exactly one coordinate per parent position.
+//! The level `singleton`: exactly one coordinate per parent position.
 //!
 //! Hard invariants, in the order they are checked:
 //! - `crd` has the width that the format writes (E0701);
 //! - `crd` has one number for each parent position (E0701);
 //! - every coordinate is below the size of the dimension (E0703).
 //!
-//! The child position is the parent position. A parent for which nothing was given (an empty row, when
-//! the level above is `dense`) stores coordinate 0, with the fill as its value.
+//! The child position is the parent position. A parent without a written coordinate (an empty row,
+//! when the level above is `dense`) stores coordinate 0, with the fill as its value.
 
 use super::compressed::equal_range;
 use super::{
@@ -40,8 +40,8 @@ pub(super) static TYPE: LevelType = LevelType {
     finish,
     unfurl: unfurl::singleton,
     locate: unfurl::locate_singleton,
-    positions: Some(&positions::Single),
-    write: &write::Single,
+    positions: Some(&positions::SingletonPositions),
+    write: &write::SingletonWrite,
 };
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Le
     Ok(Arc::new(Singleton { crd: check::first("crd", crd, Some(shape.parents))? }))
 }
 
-/// Each parent needs a coordinate, which a dimension of size 0 does not have.
+/// Each parent needs a coordinate, but a dimension of size 0 has none.
 fn check_room(parents: usize, extent: u64) -> Result<()> {
     if parents == 0 || extent > 0 {
         return Ok(());
@@ -74,7 +74,7 @@ fn check_room(parents: usize, extent: u64) -> Result<()> {
     Err(Diagnostic::new(Code::E0707, message).help("use `sparse`, whose fibers may be empty"))
 }
 
-/// A level of coordinates that are known to keep the invariants.
+/// A level of coordinates whose invariants are guaranteed.
 pub(super) fn trusted(crd: IndexArray) -> Arc<dyn Level> {
     Arc::new(Singleton { crd })
 }

@@ -1,16 +1,16 @@
-//! `sparse`: a sorted list of coordinates per fiber; with `nonunique`, one per entry (COO); with `nonordered`, in any
-//! order.
+//! The level `sparse`: a sorted coordinate list per fiber; with `nonunique`, one coordinate per
+//! entry (COO); with `nonordered`, in any order.
 //!
-//! Hard invariants: those of [`Compressed`], whose child positions are the indices of `crd`. In a nonunique level
-//! a coordinate may repeat; together with the singletons below, the tuples increase strictly
-//! ([`super::tree`] checks that, E0704 and E0708).
+//! Hard invariants: those of [`Compressed`], whose child positions are the indices of `crd`. In a
+//! nonunique level a coordinate may repeat; together with the singletons below, the tuples are
+//! strictly increasing ([`super::tree`] checks that, E0704 and E0708).
 //!
-//! [`super::hash`] is stored in the same way, so a level carries the row that it belongs to.
+//! [`super::hash`] is stored in the same way, so a level holds a reference to its row.
 
 use super::compressed::Compressed;
 use super::{
-    ArrayRole, ArraySpec, Assemble, Assembled, Capabilities, Children, Enumeration, Level, LevelArrays, LevelType,
-    Nodes, Padding, Piece, Shape, arrays, check, level_type, positions, unfurl, write,
+    ArrayRole, ArraySpec, Assemble, Assembled, Capabilities, Children, Enumeration, FiberRange, Level, LevelArrays,
+    LevelType, Nodes, Padding, Shape, arrays, check, level_type, positions, unfurl, write,
 };
 use crate::IndexArray;
 use crate::memory::reserve;
@@ -29,8 +29,8 @@ pub(super) static TYPE: LevelType = LevelType {
     finish,
     unfurl: unfurl::compressed,
     locate: unfurl::locate_compressed,
-    positions: Some(&positions::Listed),
-    write: &write::Listed,
+    positions: Some(&positions::CompressedPositions),
+    write: &write::CompressedWrite,
 };
 
 pub(super) const ARRAYS: &[ArraySpec] = &[arrays::FIBER_OFFSETS, arrays::COORDINATES];
@@ -59,14 +59,14 @@ pub(super) fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -
     Ok(Arc::new(Sparse { row, list: Compressed::checked(pos, crd, spec, shape)? }))
 }
 
-/// `pos` says how much of `crd` there is.
+/// `pos` determines the length of `crd`.
 pub(super) fn finish(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     let row = level_type(spec.kind)?;
     let [pos, crd] = check::take(arrays, row)?;
     Ok(Arc::new(Sparse { row, list: Compressed::cut(pos, crd, spec, shape)? }))
 }
 
-/// A level of arrays that are known to keep the invariants.
+/// A level of arrays whose invariants are guaranteed.
 pub(super) fn trusted(row: &'static LevelType, pos: IndexArray, crd: IndexArray, spec: &LevelSpec) -> Arc<dyn Level> {
     Arc::new(Sparse { row, list: Compressed { pos, crd, ordered: !spec.nonordered } })
 }
@@ -99,8 +99,8 @@ impl Level for Sparse {
         self.list.enumerate(parents, out, |_, q, _| q);
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
-        self.list.pieces(parent, each);
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
+        self.list.ranges(parent, each);
     }
 
     fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {

@@ -1,21 +1,23 @@
-//! `sparse_runs`: runs of coordinates with gaps between them; what lies below all coordinates of a run is stored once.
+//! The level `sparse_runs`: runs of coordinates with gaps between them, with one child for each
+//! run.
 //!
 //! Hard invariants, in the order they are checked:
 //! - the widths are those that the format writes (E0701);
-//! - `pos` has one number more than there are parent positions (E0701), and is a partition of `start` (E0702);
+//! - `pos` has one number more than there are parent positions (E0701), and is a partition of
+//!   `start` (E0702);
 //! - `end` is as long as `start` (E0701);
 //! - no run ends beyond the size of the dimension (E0703);
 //! - no run is empty, and none starts before the one before it in its fiber ends (E0704).
 //!
-//! Soft invariant: what lies below runs that touch is different. Whatever is assembled or converted keeps it; arrays
-//! from outside and from kernels need not, and only cost what they are longer.
+//! Soft invariant: the sub-fibers of adjacent runs differ. Assembly and conversion maintain it;
+//! foreign arrays and those of kernels need not, at the cost of more runs.
 //!
 //! The child position of a coordinate is the index of its run in `start`.
 
 use super::compressed::partition;
 use super::{
-    ArrayRole, Assemble, Assembled, Capabilities, Children, Level, LevelArrays, LevelType, Padding, Piece, Runs, Shape,
-    arrays, check, unfurl, write,
+    ArrayRole, Assemble, Assembled, Capabilities, Children, FiberRange, Level, LevelArrays, LevelType, Padding, Runs,
+    Shape, arrays, check, unfurl, write,
 };
 use crate::memory::reserve;
 use crate::{Index, IndexArray, with_indices};
@@ -45,7 +47,7 @@ pub(super) static TYPE: LevelType = LevelType {
     unfurl: unfurl::sparse_runs,
     locate: unfurl::locate_sparse_runs,
     positions: None,
-    write: &write::Runs,
+    write: &write::RunsWrite,
 };
 
 #[derive(Debug)]
@@ -68,7 +70,7 @@ fn from_arrays(arrays: LevelArrays, spec: &LevelSpec, shape: Shape) -> Result<Ar
     Ok(trusted(pos, start, end))
 }
 
-/// `pos` says how much of the others there is.
+/// `pos` determines the length of the other arrays.
 fn finish(arrays: LevelArrays, _: &LevelSpec, shape: Shape) -> Result<Arc<dyn Level>> {
     let [pos, start, end] = check::take(arrays, &TYPE)?;
     let pos = check::first("pos", pos, shape.parents.checked_add(1))?;
@@ -98,7 +100,7 @@ fn check_order(pos: &IndexArray, start: &IndexArray, end: &IndexArray) -> Result
     })))
 }
 
-/// A level of arrays that are known to keep the hard invariants.
+/// A level of arrays whose hard invariants are guaranteed.
 pub(super) fn trusted(pos: IndexArray, start: IndexArray, end: IndexArray) -> Arc<dyn Level> {
     Arc::new(SparseRunList { pos, start, end })
 }
@@ -120,7 +122,8 @@ impl SparseRunList {
     fn length(&self, runs: Range<usize>) -> Option<usize> {
         with_indices!(&self.start, start => with_indices!(&self.end, end => {
             let lengths = start[runs.clone()].iter().zip(&end[runs]).map(|(start, end)| end.to_u64() - start.to_u64());
-            // In vectors as long as no sum can overflow: so many numbers of 32 bits do not fit into memory.
+            // In vectors that are short enough that no sum overflows: more 32-bit numbers do not
+            // fit into memory.
             match self.end.width() {
                 Width::U64 => lengths.map(|length| length as usize).try_fold(0usize, usize::checked_add),
                 _ => usize::try_from(lengths.sum::<u64>()).ok(),
@@ -151,9 +154,9 @@ impl Level for SparseRunList {
         self.length(self.fiber(parent)).unwrap_or(usize::MAX)
     }
 
-    fn pieces(&self, parent: usize, each: &mut dyn FnMut(Piece)) {
+    fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         with_indices!(&self.start, start => with_indices!(&self.end, end => for q in self.fiber(parent) {
-            each(Piece { start: start[q].to_u64(), stop: end[q].to_u64(), child: q, shared: true });
+            each(FiberRange { start: start[q].to_u64(), stop: end[q].to_u64(), child: q, shared: true });
         }))
     }
 

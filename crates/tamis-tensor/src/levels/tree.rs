@@ -1,4 +1,4 @@
-//! Levels on top of each other: all of them enumerated, assembled, checked or searched at once.
+//! The fiber tree: enumeration, assembly, checks and search of all levels of a tensor.
 
 use super::{Assemble, Assembled, Enumeration, Level, LevelArrays, Nodes, Padding, Shape, level_type};
 use crate::convert::sort::visit_descents;
@@ -13,21 +13,22 @@ use tamis_ir::{Code, Diagnostic, diag::Result};
 /// The levels of a tensor, outermost first.
 pub type Levels = Vec<Arc<dyn Level>>;
 
-/// Entries in storage order: for each level the coordinate of every entry, and where its value is.
+/// Entries in storage order: the coordinate of every entry in each level, and the positions of
+/// values.
 #[derive(Debug)]
-pub struct Stored {
+pub struct TreeEntries {
     /// For each level, the coordinate of every entry.
     pub columns: Vec<IndexArray>,
     /// For each entry, its position below the last level.
     pub positions: Vec<usize>,
 }
 
-/// How many positions there are below the last level.
+/// The number of positions below the last level.
 pub fn positions(levels: &[Arc<dyn Level>]) -> usize {
     levels.last().map_or(1, |level| level.children())
 }
 
-/// Whether these levels may store entries that nobody asked for, as `dense` does.
+/// True if these levels may store padding, as `dense` does.
 pub fn pads(specs: &[LevelSpec]) -> bool {
     specs.iter().fold(true, |padded, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
         Ok(Padding::Adds | Padding::Between) => true,
@@ -36,99 +37,100 @@ pub fn pads(specs: &[LevelSpec]) -> bool {
     })
 }
 
-/// The first of the last levels that all store every coordinate, so that below it nobody can tell whether the fill was
-/// stored; as many as there are, if the last level does not.
+/// The first of the trailing levels that store every coordinate, below which explicit and implicit
+/// fills are indistinguishable; the number of levels, if the last level does not.
 pub(crate) fn filled_from(specs: &[LevelSpec]) -> usize {
     let padding = |spec: &LevelSpec| level_type(spec.kind).map(|row| row.capabilities.padding);
     let fills = |spec: &&LevelSpec| matches!(padding(spec), Ok(Padding::Adds | Padding::Keeps));
     let start = specs.len() - specs.iter().rev().take_while(fills).count();
-    // A level that keeps padding has some only if one above adds it.
+    // A level that keeps padding has some only if a level above adds it.
     let kept = specs[start..].iter().take_while(|spec| matches!(padding(spec), Ok(Padding::Keeps))).count();
     start + kept
 }
 
-/// Whether some coordinates of these levels share what lies below them.
+/// True if some coordinates of these levels share a child position.
 pub fn shares(specs: &[LevelSpec]) -> bool {
     specs.iter().any(|spec| level_type(spec.kind).is_ok_and(|row| row.capabilities.shared))
 }
 
-/// How many entries the levels store, those of runs one by one; `None` when that overflows.
+/// The number of stored entries, each coordinate of a run counted; `None` on overflow.
 pub fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
     let Some(first) = levels.iter().position(|level| level.level_type().capabilities.shared) else {
         return levels.iter().try_fold(1, |parents, level| level.stored(parents));
     };
-    let mut below = Counts::Equal(1);
+    let mut below = PositionCounts::Equal(1);
     for k in (first..levels.len()).rev() {
         below = below.above(&levels[k], positions(&levels[..k]))?;
     }
     if has_holes(&levels[..first]) {
         let reached = reached(&levels[..first]).ok()?;
         return match below {
-            Counts::Equal(count) => reached.len().checked_mul(count),
-            Counts::Each(counts) => reached.iter().try_fold(0usize, |sum, p| sum.checked_add(counts[*p])),
+            PositionCounts::Equal(count) => reached.len().checked_mul(count),
+            PositionCounts::Each(counts) => reached.iter().try_fold(0usize, |sum, p| sum.checked_add(counts[*p])),
         };
     }
     match below {
-        Counts::Equal(count) => positions(&levels[..first]).checked_mul(count),
-        Counts::Each(counts) => counts.into_iter().try_fold(0usize, usize::checked_add),
+        PositionCounts::Equal(count) => positions(&levels[..first]).checked_mul(count),
+        PositionCounts::Each(counts) => counts.into_iter().try_fold(0usize, usize::checked_add),
     }
 }
 
-/// How many entries are stored below each position.
-enum Counts {
-    /// So many below all of them.
+/// The number of entries stored below each position.
+enum PositionCounts {
+    /// The same number below each.
     Equal(usize),
     /// One number for each position.
     Each(Vec<usize>),
 }
 
-impl Counts {
+impl PositionCounts {
     /// The counts one level higher, for its `parents` positions.
-    fn above(self, level: &Arc<dyn Level>, parents: usize) -> Option<Counts> {
+    fn above(self, level: &Arc<dyn Level>, parents: usize) -> Option<PositionCounts> {
         let capabilities = level.level_type().capabilities;
         if level.children() == 0 {
-            // There may be more parents than anything has room for.
-            return Some(Counts::Equal(0));
+            // The number of parents may exceed the memory.
+            return Some(PositionCounts::Equal(0));
         }
-        if let (Counts::Equal(count), true) = (&self, capabilities.full || capabilities.one_per_fiber) {
-            return level.fiber_length(0).checked_mul(*count).map(Counts::Equal);
+        if let (PositionCounts::Equal(count), true) = (&self, capabilities.full || capabilities.one_per_fiber) {
+            return level.fiber_length(0).checked_mul(*count).map(PositionCounts::Equal);
         }
-        // Every other level has arrays that are as long as this, or something below has.
+        // Every other level has arrays of at least this length, or a level below has.
         let mut counts: Vec<usize> = reserve(parents, "counters").ok()?;
         let below = match self {
-            Counts::Equal(count) => {
+            PositionCounts::Equal(count) => {
                 for parent in 0..parents {
                     counts.push(level.fiber_length(parent).checked_mul(count)?);
                 }
-                return Some(Counts::Each(counts));
+                return Some(PositionCounts::Each(counts));
             }
-            Counts::Each(below) => below,
+            PositionCounts::Each(below) => below,
         };
         for parent in 0..parents {
             let mut sum = Some(0usize);
-            level.pieces(parent, &mut |piece| {
-                let length = (piece.stop - piece.start) as usize;
-                let more = if piece.shared {
-                    length.checked_mul(below[piece.child])
+            level.ranges(parent, &mut |range| {
+                let length = (range.stop - range.start) as usize;
+                let more = if range.shared {
+                    length.checked_mul(below[range.child])
                 } else {
-                    below[piece.children()].iter().try_fold(0usize, |sum, count| sum.checked_add(*count))
+                    below[range.children()].iter().try_fold(0usize, |sum, count| sum.checked_add(*count))
                 };
                 sum = sum.zip(more).and_then(|(sum, more)| sum.checked_add(more));
             });
             counts.push(sum?);
         }
-        Some(Counts::Each(counts))
+        Some(PositionCounts::Each(counts))
     }
 }
 
-/// For each position below the last level, how many entries it stands for: those of a run, or none in a hole.
+/// The number of entries of each position below the last level: the length of a run, or 0 for
+/// padding.
 pub(crate) fn weights(levels: &[Arc<dyn Level>]) -> Result<Vec<usize>> {
     levels.iter().try_fold(vec![1usize], |above, level| {
         let mut weights: Vec<usize> = zeroed(level.children(), "counters")?;
         for (parent, weight) in above.iter().enumerate().filter(|(_, weight)| **weight > 0) {
-            level.pieces(parent, &mut |piece| {
-                let times = if piece.shared { (piece.stop - piece.start) as usize } else { 1 };
-                weights[piece.children()].fill(weight.saturating_mul(times));
+            level.ranges(parent, &mut |range| {
+                let times = if range.shared { (range.stop - range.start) as usize } else { 1 };
+                weights[range.children()].fill(weight.saturating_mul(times));
             });
         }
         Ok(weights)
@@ -139,12 +141,12 @@ fn has_holes(levels: &[Arc<dyn Level>]) -> bool {
     levels.iter().any(|level| level.level_type().capabilities.holes)
 }
 
-/// The positions below the last level at which something is stored, each once and in order.
+/// The stored positions below the last level, distinct and in order.
 pub(crate) fn reached(levels: &[Arc<dyn Level>]) -> Result<Vec<usize>> {
     levels.iter().try_fold(vec![0], |parents, level| reached_below(level, &parents))
 }
 
-/// The child positions of these positions, each once and in order.
+/// The child positions of these positions, distinct and in order.
 pub(crate) fn reached_below(level: &Arc<dyn Level>, parents: &[usize]) -> Result<Vec<usize>> {
     let bound = match level.level_type().capabilities.shared {
         true => level.children(),
@@ -152,22 +154,22 @@ pub(crate) fn reached_below(level: &Arc<dyn Level>, parents: &[usize]) -> Result
     };
     let mut found: Vec<usize> = reserve(bound, "the positions of entries")?;
     for parent in parents {
-        level.pieces(*parent, &mut |piece| found.extend(piece.children()));
+        level.ranges(*parent, &mut |range| found.extend(range.children()));
     }
     Ok(found)
 }
 
-/// All stored entries in storage order, in time linear in their number and that of the parents.
-pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
+/// All stored entries in storage order, in time linear in nnz and the number of parents.
+pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<TreeEntries> {
     if stored(levels) == Some(0) {
-        // A dimension of size 0 below a huge dense one: nothing is stored, but there are parents.
+        // A dimension of size 0 below a huge dense one: nothing is stored, but parents exist.
         let columns = levels.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
-        return Ok(Stored { columns, positions: Vec::new() });
+        return Ok(TreeEntries { columns, positions: Vec::new() });
     }
     let mut lists: Vec<Enumeration> = Vec::with_capacity(levels.len());
     let mut positions = vec![0];
     for (k, level) in levels.iter().enumerate() {
-        // Below runs positions repeat, and below holes some are left out, so only adding up tells how many there are.
+        // Runs repeat positions and holes skip them, so only a sum gives the number of entries.
         let plain = levels[..=k].iter().all(|level| {
             let capabilities = level.level_type().capabilities;
             !capabilities.shared && !capabilities.holes
@@ -180,7 +182,7 @@ pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
         positions = std::mem::take(&mut list.positions);
         lists.push(list);
     }
-    // From the last level upwards, `entry_of[e]` is the stored coordinate that entry e lies below.
+    // From the last level upwards, `entry_of[e]` is the stored coordinate above entry e.
     let mut columns = Vec::with_capacity(levels.len());
     let mut entry_of: Option<Vec<usize>> = None;
     for list in lists.into_iter().rev() {
@@ -194,10 +196,10 @@ pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<Stored> {
         });
     }
     columns.reverse();
-    Ok(Stored { columns, positions })
+    Ok(TreeEntries { columns, positions })
 }
 
-/// What is stored below these parent positions: so many coordinates, if they can be counted.
+/// The coordinates stored below these parent positions; `count` is their number, if it is known.
 fn below(level: &Arc<dyn Level>, parents: &[usize], count: Option<usize>) -> Result<Enumeration> {
     let count = count.unwrap_or(usize::MAX);
     let mut list = Enumeration {
@@ -209,7 +211,7 @@ fn below(level: &Arc<dyn Level>, parents: &[usize], count: Option<usize>) -> Res
     Ok(list)
 }
 
-/// The numbers in 32 bits when they fit, to halve what later passes read.
+/// The numbers in 32 bits if they fit, to halve the memory traffic of later passes.
 fn narrow(numbers: impl Iterator<Item = u64>, all: &[u64]) -> IndexArray {
     if all.iter().all(|x| *x <= u32::MAX as u64) {
         numbers.map(|x| x as u32).collect::<Vec<u32>>().into()
@@ -226,41 +228,43 @@ pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
     });
 }
 
-/// [`visit`], until `each` is false. Entries after that one cost nothing, but for their fibers' segments.
+/// [`visit`] until `each` is false. Later entries cost nothing, except for the segments of their
+/// fibers.
 pub fn visit_while(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize) -> bool) {
     if stored(levels) != Some(0) {
         let coordinates = vec![0; levels.len()];
-        Visit { levels, coordinates, each, entries: 0, stopped: false }.below(0, 0);
+        Traversal { levels, coordinates, each, entries: 0, stopped: false }.below(0, 0);
     }
 }
 
 /// A traversal of the entries of some levels.
-struct Visit<'a> {
+struct Traversal<'a> {
     levels: &'a [Arc<dyn Level>],
     coordinates: Vec<u64>,
     each: &'a mut dyn FnMut(&[u64], usize) -> bool,
-    /// How many entries were visited.
+    /// The number of visited entries.
     entries: u64,
     stopped: bool,
 }
 
-impl Visit<'_> {
+impl Traversal<'_> {
     fn below(&mut self, depth: usize, parent: usize) {
         let Some(level) = self.levels.get(depth) else {
             self.entries = self.entries.wrapping_add(1);
             self.stopped = !(self.each)(&self.coordinates, parent);
             return;
         };
-        level.pieces(parent, &mut |piece| {
+        level.ranges(parent, &mut |range| {
             let before = self.entries;
-            for coordinate in piece.start..piece.stop {
-                // All coordinates of a run have one sub-fiber: if it is empty, there is nothing to visit.
-                if self.stopped || piece.shared && coordinate > piece.start && self.entries == before {
+            for coordinate in range.start..range.stop {
+                // All coordinates of a run share one sub-fiber: if it is empty, there is nothing to
+                // visit.
+                if self.stopped || range.shared && coordinate > range.start && self.entries == before {
                     return;
                 }
                 self.coordinates[depth] = coordinate;
-                let offset = if piece.shared { 0 } else { (coordinate - piece.start) as usize };
-                self.below(depth + 1, piece.child + offset);
+                let offset = if range.shared { 0 } else { (coordinate - range.start) as usize };
+                self.below(depth + 1, range.child + offset);
             }
         });
     }
@@ -281,9 +285,9 @@ pub struct Assembly {
     pub positions: Vec<usize>,
 }
 
-/// Builds all levels from entries in storage order: `columns[k]` holds the coordinates of level k, the tuples
-/// increase strictly, and every coordinate is below its extent. Levels of runs need to know what is equal:
-/// [`crate::convert`] builds them.
+/// Builds all levels from entries in storage order: `columns[k]` holds the coordinates of level k,
+/// the tuples are strictly increasing, and every coordinate is below its extent. Levels of runs
+/// need deduplication: [`crate::convert`] builds them.
 pub fn assemble(specs: &[LevelSpec], extents: &[u64], columns: &[IndexArray], entries: usize) -> Result<Assembly> {
     let differs = first_difference(columns, entries)?;
     let mut levels: Levels = Vec::with_capacity(specs.len());
@@ -312,7 +316,7 @@ pub fn assemble(specs: &[LevelSpec], extents: &[u64], columns: &[IndexArray], en
     Ok(Assembly { levels, positions })
 }
 
-/// Level k of these, built from coordinates.
+/// Assembles level k from coordinates.
 pub(crate) fn assemble_level(nodes: Nodes<'_>, specs: &[LevelSpec], k: usize) -> Result<Assembled> {
     match level_type(specs[k].kind)?.assemble {
         Assemble::Coordinates(assemble) => assemble(nodes, &specs[k]).map_err(|d| in_level(d, specs, k)),
@@ -323,8 +327,8 @@ pub(crate) fn assemble_level(nodes: Nodes<'_>, specs: &[LevelSpec], k: usize) ->
     }
 }
 
-/// The last level whose coordinates tell the nodes of level k apart: itself, or for a nonunique level and
-/// the singletons right below it, the last of these.
+/// The last level whose coordinates distinguish the nodes of level k: itself, or for a nonunique
+/// level and the singletons directly below it, the last of these.
 fn node_depth(specs: &[LevelSpec], k: usize) -> usize {
     match (0..=k).rev().find(|j| specs[*j].nonunique) {
         Some(start) if k < chain(specs, start).end => chain(specs, start).end - 1,
@@ -332,13 +336,14 @@ fn node_depth(specs: &[LevelSpec], k: usize) -> usize {
     }
 }
 
-/// A nonunique level and the singletons right below it.
+/// A nonunique level and the singletons directly below it.
 pub(crate) fn chain(specs: &[LevelSpec], start: usize) -> Range<usize> {
     let one = |spec: &&LevelSpec| level_type(spec.kind).is_ok_and(|row| row.capabilities.one_per_fiber);
     start..start + 1 + specs[start + 1..].iter().take_while(one).count()
 }
 
-/// For each entry, the first level at which it differs from the one before (0 for the first entry).
+/// For each entry, the first level at which it differs from the previous one (0 for the first
+/// entry).
 pub(crate) fn first_difference(columns: &[IndexArray], entries: usize) -> Result<Vec<u8>> {
     let mut first: Vec<u8> = crate::memory::filled(entries, columns.len() as u8, "the entries of a tensor")?;
     for (k, column) in columns.iter().enumerate().rev() {
@@ -352,7 +357,7 @@ pub(crate) fn first_difference(columns: &[IndexArray], entries: usize) -> Result
     Ok(first)
 }
 
-/// Takes the arrays of all levels as they are, after checking every invariant.
+/// Constructs all levels from foreign arrays, after checking every invariant.
 pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
     if arrays.len() != specs.len() {
         let message = format!("arrays are given for {} levels, but the format has {}", arrays.len(), specs.len());
@@ -373,8 +378,8 @@ pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays
     Ok(levels)
 }
 
-/// Takes arrays that a kernel wrote, cut to the lengths that follow from the levels above. Other invariants are
-/// believed.
+/// Constructs all levels from arrays that a kernel wrote, truncated to the lengths that the levels
+/// above determine. Other invariants are trusted.
 pub fn finish(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
     let mut levels: Levels = Vec::with_capacity(specs.len());
     for (k, ((spec, extent), arrays)) in specs.iter().zip(extents).zip(arrays).enumerate() {
@@ -384,7 +389,8 @@ pub fn finish(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) ->
     Ok(levels)
 }
 
-/// The tuples of a nonunique level and the singletons below it increase strictly within each fiber.
+/// Checks that the tuples of a nonunique level and the singletons below it are strictly increasing
+/// within each fiber.
 fn check_tuples(chain: &[Arc<dyn Level>]) -> Result<()> {
     let arrays: Vec<LevelArrays> = chain.iter().map(|level| level.arrays()).collect();
     let columns: Vec<&IndexArray> = arrays.iter().filter_map(|arrays| arrays.get("crd")).collect();
@@ -414,7 +420,8 @@ fn check_tuples(chain: &[Arc<dyn Level>]) -> Result<()> {
         .help("build the tensor from coordinates instead, which sorts them and combines duplicates"))
 }
 
-/// Nothing is stored below positions that are not stored themselves (the holes of a bytemap, empty intervals).
+/// Checks that no coordinates are stored below positions that are not stored (the holes of a
+/// bytemap, empty intervals).
 fn check_reachable(levels: &[Arc<dyn Level>], specs: &[LevelSpec]) -> Result<()> {
     let mut parents = vec![0];
     for (k, level) in levels.iter().enumerate() {

@@ -1,28 +1,29 @@
-//! How levels are read by kernels: the looplet of one fiber, and where one coordinate of it is. Each row of
-//! [`super::LEVELS`] names its functions.
+//! Unfurling of levels: the looplet of one fiber in a kernel, and the location of one coordinate.
+//! Each row of [`super::LEVELS`] names its functions.
 
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
 use tamis_ir::kernel::{BufferId, ExprId, Stmt};
 use tamis_ir::looplet::{Below, Extents, Fiber, Located, Looplet, Payload, Phase, Segments, Spike, Stepper};
 
-/// `dense`: every coordinate is computed.
+/// `dense`: the position of every coordinate is computed.
 pub(super) fn dense(_: &mut Fiber) -> Looplet {
     Looplet::Lookup
 }
 
-/// `sparse`, `hash`: a list of coordinates; children lie at their places in it.
+/// `sparse`, `hash`: a coordinate list; children are at its positions.
 pub(super) fn compressed(fiber: &mut Fiber) -> Looplet {
     listed(fiber, Below::Position)
 }
 
-/// `bytemap`: the list of touched coordinates; children lie as in a dense level.
+/// `bytemap`: the list of set coordinates; children are at the positions of a dense level.
 pub(super) fn bytemap(fiber: &mut Fiber) -> Looplet {
     let below = Below::Coordinate(fiber.dense_base());
     listed(fiber, below)
 }
 
-/// `singleton`: one coordinate, and the fill on both sides; below a group, one for each of its positions.
+/// `singleton`: one coordinate, and the fill on both sides; below a group, one coordinate for each
+/// position.
 pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
     let crd = fiber.array("crd");
     if let Some(stop) = fiber.group_stop {
@@ -31,7 +32,8 @@ pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
     }
     let mut only = fiber.builder.load(crd, fiber.position);
     if let Some(present) = fiber.present {
-        // An absent fiber has its coordinate behind all others, and no position to load one from.
+        // An absent fiber gets a coordinate after all others, because it has no position to load
+        // one from.
         only = fiber.builder.call_in(Op::Select, DType::I64, &[present, only, fiber.extent]);
     }
     let (only, preamble) = named(fiber, "only", only);
@@ -46,10 +48,10 @@ pub(super) fn singleton(fiber: &mut Fiber) -> Looplet {
     Looplet::Thunk { preamble: vec![preamble], body: Box::new(body) }
 }
 
-/// `runs`: one run after the other, and nothing between them.
+/// `runs`: adjacent runs without gaps.
 pub(super) fn runs(fiber: &mut Fiber) -> Looplet {
     let extents = Extents::Ends(fiber.array("end"));
-    // A fiber that is absent has no runs.
+    // An absent fiber has no runs.
     let covers = fiber.present.is_none();
     segments(fiber, extents, covers)
 }
@@ -79,7 +81,7 @@ pub(super) fn band(fiber: &mut Fiber) -> Looplet {
     one_piece(fiber, first, end, |fiber, end| Looplet::Block { base: fiber.builder.sub(stop, end), stride: 1 })
 }
 
-/// The fill, something from `first` to `end`, and the fill again.
+/// The fill, a segment from `first` to `end`, and the fill again.
 fn one_piece(
     fiber: &mut Fiber,
     first: ExprId,
@@ -97,21 +99,23 @@ fn one_piece(
     Looplet::Thunk { preamble: vec![first_named, end_named], body: Box::new(body) }
 }
 
-/// Where the run of an interval begins and ends; an absent fiber has an empty one.
+/// The bounds of the run of an interval; an absent fiber has an empty one.
 fn ends_of_interval(fiber: &mut Fiber) -> (ExprId, ExprId) {
     let (starts, ends) = (fiber.array("start"), fiber.array("end"));
     let (first, end) = (fiber.builder.load(starts, fiber.position), fiber.builder.load(ends, fiber.position));
     (guarded(fiber, first), guarded(fiber, end))
 }
 
-/// Where the block of a band begins and ends, and the position after its last child; an absent fiber has an empty one.
+/// The bounds of the block of a band, and the position after its last child; an absent fiber has an
+/// empty block.
 fn ends_of_band(fiber: &mut Fiber) -> (ExprId, ExprId, ExprId) {
     let (lasts, offsets, position) = (fiber.array("crd"), fiber.array("ofs"), fiber.position);
     let b = &mut *fiber.builder;
     let one = b.int(1);
     let next = b.add(position, one);
     let (from, to, last) = (b.load(offsets, position), b.load(offsets, next), b.load(lasts, position));
-    // An empty band has a last coordinate, too, even if the dimension has none: it begins and ends behind it.
+    // An empty band has a last coordinate, even if the dimension has none: it starts and ends after
+    // it.
     let end = b.add(last, one);
     let end = b.call_in(Op::Min, DType::I64, &[end, fiber.extent]);
     let length = b.sub(to, from);
@@ -119,7 +123,7 @@ fn ends_of_band(fiber: &mut Fiber) -> (ExprId, ExprId, ExprId) {
     (fiber.builder.sub(end, length), end, to)
 }
 
-/// A number that is 0 where the fiber is absent.
+/// A number that is 0 if the fiber is absent.
 fn guarded(fiber: &mut Fiber, value: ExprId) -> ExprId {
     let zero = fiber.builder.int(0);
     match fiber.present {
@@ -143,7 +147,7 @@ fn list(fiber: &Fiber, coordinates: BufferId, start: ExprId, stop: ExprId, below
         grouped,
         shift: None,
         mirrored: false,
-        turned: false,
+        descending: false,
         within: None,
         sought: None,
         ended: None,
@@ -169,7 +173,7 @@ fn segments(fiber: &mut Fiber, extents: Extents, covers: bool) -> Looplet {
     })
 }
 
-/// Something between the positions where the fiber starts and stops, which are named.
+/// A looplet between the first and the end position of the fiber, which become variables.
 fn with_bounds(fiber: &mut Fiber, body: impl FnOnce(&Fiber, ExprId, ExprId) -> Looplet) -> Looplet {
     let (start, stop) = bounds(fiber);
     let (start, preamble_start) = named(fiber, "start", start);
@@ -178,7 +182,7 @@ fn with_bounds(fiber: &mut Fiber, body: impl FnOnce(&Fiber, ExprId, ExprId) -> L
     Looplet::Thunk { preamble: vec![preamble_start, preamble_stop], body: Box::new(body) }
 }
 
-/// Where the fiber's list starts and stops; an absent fiber has an empty one.
+/// The bounds of the fiber's list; an absent fiber has an empty one.
 fn bounds(fiber: &mut Fiber) -> (ExprId, ExprId) {
     let pos = fiber.array("pos");
     let (position, present) = (fiber.position, fiber.present);
@@ -202,19 +206,19 @@ fn named(fiber: &mut Fiber, what: &str, value: ExprId) -> (ExprId, Stmt) {
 
 // One coordinate
 
-/// Finds `fiber.index` in a full level.
+/// Locates `fiber.index` in a dense level.
 pub(super) fn locate_dense(fiber: &mut Fiber) -> Located {
     Located { position: fiber.dense_child(), present: fiber.present, group_stop: None }
 }
 
-/// Finds `fiber.index` in a list, by search.
+/// Locates `fiber.index` in a coordinate list, by bisection.
 pub(super) fn locate_compressed(fiber: &mut Fiber) -> Located {
     let crd = fiber.array("crd");
     let (start, stop) = bounds(fiber);
     search(fiber, crd, start, stop)
 }
 
-/// Finds `fiber.index` in a byte map, by its flag.
+/// Locates `fiber.index` in a byte map, by its flag.
 pub(super) fn locate_bytemap(fiber: &mut Fiber) -> Located {
     let flags = fiber.array("flags");
     let position = fiber.dense_child();
@@ -224,7 +228,7 @@ pub(super) fn locate_bytemap(fiber: &mut Fiber) -> Located {
     Located { position, present: Some(both(fiber, set)), group_stop: None }
 }
 
-/// Compares `fiber.index` with the one coordinate there is, or searches those of a group.
+/// Compares `fiber.index` with the only coordinate, or searches those of a group.
 pub(super) fn locate_singleton(fiber: &mut Fiber) -> Located {
     let crd = fiber.array("crd");
     let position = fiber.position;
@@ -236,14 +240,14 @@ pub(super) fn locate_singleton(fiber: &mut Fiber) -> Located {
     Located { position, present: Some(both(fiber, same)), group_stop: None }
 }
 
-/// Finds the run that `fiber.index` is in: there is one.
+/// Locates the run of `fiber.index`, by bisection: it always exists.
 pub(super) fn locate_runs(fiber: &mut Fiber) -> Located {
     let end = fiber.array("end");
     let (position, _, _) = covering(fiber, end, 1);
     Located { position, present: fiber.present, group_stop: None }
 }
 
-/// Finds the run that `fiber.index` is in, by search.
+/// Locates the run of `fiber.index`, by bisection.
 pub(super) fn locate_sparse_runs(fiber: &mut Fiber) -> Located {
     let (starts, ends) = (fiber.array("start"), fiber.array("end"));
     let (position, inside, index) = covering(fiber, ends, 1);
@@ -253,7 +257,7 @@ pub(super) fn locate_sparse_runs(fiber: &mut Fiber) -> Located {
     Located { position, present: Some(present), group_stop: None }
 }
 
-/// Finds the block that `fiber.index` is in, by search.
+/// Locates the block of `fiber.index`, by bisection.
 pub(super) fn locate_blocks(fiber: &mut Fiber) -> Located {
     let (lasts, offsets) = (fiber.array("crd"), fiber.array("ofs"));
     let (q, inside, index) = covering(fiber, lasts, 0);
@@ -261,7 +265,7 @@ pub(super) fn locate_blocks(fiber: &mut Fiber) -> Located {
     let one = b.int(1);
     let next = b.add(q, one);
     let (from, to, last) = (b.load(offsets, q), b.load(offsets, next), b.load(lasts, q));
-    // As many positions before the end as coordinates before the last.
+    // The distance of positions from the end is the distance of coordinates from the last one.
     let back = b.sub(last, index);
     let stop = b.sub(to, one);
     let position = b.sub(stop, back);
@@ -270,7 +274,7 @@ pub(super) fn locate_blocks(fiber: &mut Fiber) -> Located {
     Located { position, present: Some(present), group_stop: None }
 }
 
-/// Compares `fiber.index` with the ends of the one run there is.
+/// Compares `fiber.index` with the bounds of the only run.
 pub(super) fn locate_interval(fiber: &mut Fiber) -> Located {
     let (starts, ends, position, index) = (fiber.array("start"), fiber.array("end"), fiber.position, fiber.index);
     let b = &mut *fiber.builder;
@@ -281,7 +285,7 @@ pub(super) fn locate_interval(fiber: &mut Fiber) -> Located {
     Located { position, present: Some(both(fiber, covered)), group_stop: None }
 }
 
-/// Compares `fiber.index` with the ends of the one block there is.
+/// Compares `fiber.index` with the bounds of the only block.
 pub(super) fn locate_band(fiber: &mut Fiber) -> Located {
     let (lasts, offsets, parent, index) = (fiber.array("crd"), fiber.array("ofs"), fiber.position, fiber.index);
     let b = &mut *fiber.builder;
@@ -297,7 +301,8 @@ pub(super) fn locate_band(fiber: &mut Fiber) -> Located {
     Located { position, present: Some(both(fiber, covered)), group_stop: None }
 }
 
-/// The first piece whose number in an array is at least `fiber.index` (and some more); whether there is one.
+/// The first segment whose entry in an array is at least `fiber.index + more`, and a condition that
+/// it exists.
 fn covering(fiber: &mut Fiber, array: BufferId, more: i64) -> (ExprId, ExprId, ExprId) {
     let (start, stop) = bounds(fiber);
     let (name, index) = (fiber.name, fiber.index);
@@ -310,7 +315,7 @@ fn covering(fiber: &mut Fiber, array: BufferId, more: i64) -> (ExprId, ExprId, E
     (at, inside, index)
 }
 
-/// The condition, if the fiber is there at all.
+/// The condition, and that the fiber exists.
 fn both(fiber: &mut Fiber, cond: ExprId) -> ExprId {
     match fiber.present {
         Some(present) => fiber.builder.call_in(Op::And, DType::Bool, &[present, cond]),

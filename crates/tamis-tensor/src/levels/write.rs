@@ -1,47 +1,48 @@
-//! How levels are written by kernels. Each row of [`super::LEVELS`] names its [`Write`].
+//! Assembly of levels by kernels. Each row of [`super::LEVELS`] names its [`Write`].
 //!
-//! Coordinates are *appended* in storage order: [`Write::assemble`] makes room for new parent positions,
-//! [`Write::child`] says where the next child goes, [`Write::commit`] keeps it once something was written there,
-//! [`Write::end`] closes a fiber, [`Write::freeze`] makes the arrays what readers expect. Levels whose child positions are
-//! computed from coordinates can also be written in any order: [`Write::prepare`], [`Write::insert`], [`Write::finalize`].
+//! Coordinates are *appended* in storage order: [`Write::assemble`] reserves new parent positions,
+//! [`Write::child`] returns the position of the next child, [`Write::commit`] stores its coordinate
+//! after a write, [`Write::end`] closes a fiber, [`Write::freeze`] finalizes the arrays. Levels
+//! whose child positions are computed from coordinates can also be written in any order:
+//! [`Write::prepare`], [`Write::insert`], [`Write::finalize`].
 
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Stmt, VarId};
 use tamis_ir::looplet::Writer;
 
-/// Where children go.
+/// The positions of children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// Their positions are computed from their coordinates, so they may be written in any order.
+    /// Computed from coordinates, so they may be written in any order.
     Computed,
-    /// One after the other.
+    /// Consecutive.
     Appended,
-    /// At the position of their parent.
+    /// The position of the parent.
     Parent,
 }
 
-/// Writing one kind of level.
+/// The operations that write one kind of level.
 pub trait Write: Sync {
-    /// Where children go.
+    /// The positions of children.
     fn placement(&self) -> Placement;
 
-    /// Makes room for `count` parent positions from `start` on; gives the range of child positions that exist with
-    /// them, if they do.
+    /// Reserves `count` parent positions from `start` on; returns the range of child positions that
+    /// come into existence with them, if they do.
     fn assemble(&self, w: &mut Writer, start: ExprId, count: ExprId) -> Option<(ExprId, ExprId)>;
 
-    /// The position of a coordinate that is about to be written.
+    /// The position of a coordinate that will be written.
     fn child(&self, w: &mut Writer, parent: ExprId, coordinate: ExprId) -> ExprId;
 
-    /// Whether [`Self::commit`] takes several coordinates at once, which hold the same.
+    /// True if [`Self::commit`] accepts a run of coordinates with one child.
     fn takes_runs(&self) -> bool {
         false
     }
 
-    /// Keeps a coordinate that something was written at; those up to `stop`, if it is the first of a run.
+    /// Stores a written coordinate; those up to `stop`, if it is the first of a run.
     fn commit(&self, _: &mut Writer, _parent: ExprId, _coordinate: ExprId, _stop: Option<ExprId>) {}
 
-    /// Makes room for so many coordinates in all, so that none is needed when they are kept.
+    /// Reserves capacity for this total number of coordinates, so that commits need not.
     fn reserve(&self, w: &mut Writer, count: ExprId) {
         for list in ["crd", "start", "end"] {
             let list = w.arrays.iter().find(|(name, _)| *name == list).map(|(_, buffer)| *buffer);
@@ -51,7 +52,8 @@ pub trait Write: Sync {
         }
     }
 
-    /// Makes room for so many parent positions in all; says whether there is anything to make room in.
+    /// Reserves capacity for this total number of parent positions; false if the level has no such
+    /// array.
     fn reserve_parents(&self, w: &mut Writer, count: ExprId) -> bool {
         let pos = w.arrays.iter().find(|(name, _)| *name == "pos").map(|(_, buffer)| *buffer);
         if let Some(pos) = pos {
@@ -64,16 +66,16 @@ pub trait Write: Sync {
     /// Closes a fiber.
     fn end(&self, _: &mut Writer, _parent: ExprId) {}
 
-    /// Completes the arrays; gives how many child positions there are.
+    /// Finalizes the arrays; returns the number of child positions.
     fn freeze(&self, w: &mut Writer, parents: ExprId) -> ExprId;
 
-    /// Whether [`Self::insert`] has to be told which coordinates were written.
+    /// True if [`Self::insert`] must be called for every written coordinate.
     fn lists(&self) -> bool {
         false
     }
 
-    /// Makes room for `parents` positions, and forgets what was inserted before, at the cost of what was: `reset` makes
-    /// what lies below a coordinate as it was at first.
+    /// Reserves `parents` positions, and clears earlier insertions, at the cost of their number:
+    /// `reset` resets the sub-fiber of a coordinate.
     fn prepare(
         &self,
         w: &mut Writer,
@@ -84,7 +86,7 @@ pub trait Write: Sync {
         mul(w, parents, w.extent)
     }
 
-    /// The position of a coordinate, which is listed where it is new; `fresh` says then whether it is.
+    /// The position of a coordinate, which is listed if it is new; then `fresh` is true.
     fn insert(
         &self,
         w: &mut Writer,
@@ -96,8 +98,8 @@ pub trait Write: Sync {
         w.dense_child(parent, coordinate)
     }
 
-    /// Completes the arrays after insertions, whose list is sorted under a condition that is constant in the end; gives
-    /// how many child positions there are.
+    /// Finalizes the arrays after insertions; the list is sorted under an eventually constant
+    /// condition. Returns the number of child positions.
     fn finalize(&self, w: &mut Writer, _list: BufferId, parents: ExprId, _sorts: ExprId) -> ExprId {
         mul(w, parents, w.extent)
     }
@@ -116,7 +118,8 @@ fn fill(w: &mut Writer, buffer: BufferId, start: ExprId, len: ExprId, value: i64
     w.builder.emit(Stmt::Fill { buffer, start, len, value });
 }
 
-/// Stores a position or coordinate, which must fit the width where the format says one (`narrow`).
+/// Stores a position or coordinate, which must fit the width if the format specifies one
+/// (`narrow`).
 fn keep(b: &mut Builder, narrow: bool, buffer: BufferId, at: ExprId, value: ExprId) {
     let (elem, name) = (b.kernel().buffer(buffer).elem, b.kernel().buffer(buffer).name.clone());
     if let (true, Elem::Index(width)) = (narrow, elem)
@@ -136,7 +139,7 @@ fn after(w: &mut Writer, value: ExprId) -> ExprId {
     w.builder.add(value, one)
 }
 
-/// Room in `pos` for parents from `start` on; all of them are empty so far.
+/// Reserves `pos` for parents from `start` on; all of them are empty so far.
 fn assemble_pos(w: &mut Writer, start: ExprId, count: ExprId) {
     let pos = w.array("pos");
     let stop = w.builder.add(start, count);
@@ -159,7 +162,7 @@ fn end_pos(w: &mut Writer, parent: ExprId) {
     keep(w.builder, w.narrow, pos, next, count);
 }
 
-/// Fibers that were never visited end where the one before ends.
+/// Fibers that were never visited end at the end of the previous one.
 fn freeze_pos(w: &mut Writer, parents: ExprId) {
     let (pos, zero, cond) = (w.array("pos"), w.builder.int(0), w.skipped);
     w.builder.branch(
@@ -181,7 +184,7 @@ fn append_crd(w: &mut Writer, coordinate: ExprId) {
     append(w, &[("crd", coordinate)]);
 }
 
-/// Appends a number to each of these lists.
+/// Appends a number to each of these arrays.
 fn append(w: &mut Writer, lists: &[(&str, ExprId)]) {
     let count = w.builder.get(w.count);
     let next = after(w, count);
@@ -195,10 +198,10 @@ fn append(w: &mut Writer, lists: &[(&str, ExprId)]) {
     w.builder.assign(w.count, next);
 }
 
-/// `dense`: everything is there.
-pub(super) struct Dense;
+/// `dense`: every coordinate exists.
+pub(super) struct DenseWrite;
 
-impl Write for Dense {
+impl Write for DenseWrite {
     fn placement(&self) -> Placement {
         Placement::Computed
     }
@@ -216,10 +219,10 @@ impl Write for Dense {
     }
 }
 
-/// `sparse`, `hash`: a list of coordinates.
-pub(super) struct Listed;
+/// `sparse`, `hash`: a coordinate list.
+pub(super) struct CompressedWrite;
 
-impl Write for Listed {
+impl Write for CompressedWrite {
     fn placement(&self) -> Placement {
         Placement::Appended
     }
@@ -248,9 +251,9 @@ impl Write for Listed {
 }
 
 /// `sparse_runs`: a list of runs.
-pub(super) struct Runs;
+pub(super) struct RunsWrite;
 
-impl Write for Runs {
+impl Write for RunsWrite {
     fn placement(&self) -> Placement {
         Placement::Appended
     }
@@ -283,7 +286,7 @@ impl Write for Runs {
     }
 }
 
-/// Levels that kernels write as others, which are converted in the end: `crate::written_as` says as which.
+/// Levels that kernels write in another format and convert at the end: see `crate::written_as`.
 pub(super) struct Unwritable;
 
 impl Write for Unwritable {
@@ -304,10 +307,10 @@ impl Write for Unwritable {
     }
 }
 
-/// `singleton`: one coordinate for each parent; 0 where nothing is written.
-pub(super) struct Single;
+/// `singleton`: one coordinate for each parent; 0 if nothing is written.
+pub(super) struct SingletonWrite;
 
-impl Write for Single {
+impl Write for SingletonWrite {
     fn placement(&self) -> Placement {
         Placement::Parent
     }
@@ -337,10 +340,10 @@ impl Write for Single {
     }
 }
 
-/// `bytemap`: a flag for every coordinate, and the list of those that are set.
-pub(super) struct Flagged;
+/// `bytemap`: a flag for every coordinate, and the list of set ones.
+pub(super) struct BytemapWrite;
 
-impl Write for Flagged {
+impl Write for BytemapWrite {
     fn placement(&self) -> Placement {
         Placement::Computed
     }
@@ -387,11 +390,11 @@ impl Write for Flagged {
     ) -> ExprId {
         let flags = w.array("flags");
         let cells = mul(w, parents, w.extent);
-        // New flags are not set, and those that were are known.
+        // New flags are not set, and set flags are listed.
         grow(w, flags, cells, Some(0));
         // One more: see `insert`.
-        let room = after(w, cells);
-        grow(w, list, room, None);
+        let capacity = after(w, cells);
+        grow(w, list, capacity, None);
         let (zero, count) = (w.builder.int(0), w.builder.get(w.count));
         w.builder.count("t", zero, count, |b, t| {
             let at = b.load(list, t);
@@ -415,7 +418,8 @@ impl Write for Flagged {
         let at = w.dense_child(parent, coordinate);
         let at = w.builder.name(format!("{}_at", w.name), at);
         let (one, number) = (w.builder.int(1), w.builder.get(w.count));
-        // Whether a coordinate is new cannot be predicted. So it is listed in any case, but counted only if it is.
+        // The branch on a new coordinate is unpredictable. So the coordinate is always stored, but
+        // counted only if it is new.
         let flag = w.builder.load(flags, at);
         let new = w.builder.call_in(Op::Sub, DType::I64, &[one, flag]);
         if let Some(fresh) = fresh {

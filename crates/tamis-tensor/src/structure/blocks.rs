@@ -1,32 +1,33 @@
-//! Aligned blocks of one size that hold the entries of a matrix, and how full they are.
+//! Recognition of blocks: aligned blocks of one size that hold the entries of a matrix, and their
+//! fill ratio.
 
 use crate::memory::zeroed;
 use crate::{Index, IndexArray, with_indices};
 use tamis_ir::diag::Result;
 
-/// The heights and widths of blocks that are looked for.
+/// The candidate heights and widths of blocks.
 pub const BLOCK_SIDES: [u64; 5] = [2, 3, 4, 6, 8];
 
-/// Blocks that hold less than this share of entries do not fit.
+/// The minimum fill ratio of blocks.
 const FITTING: f64 = 0.5;
 
 /// Aligned blocks of one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockFit {
-    /// How high they are.
+    /// The height of a block.
     pub rows: u64,
-    /// How wide they are.
+    /// The width of a block.
     pub columns: u64,
-    /// How many of them hold entries.
+    /// The number of blocks with entries.
     pub blocks: usize,
-    /// The share of the cells of these that are entries.
+    /// The fill ratio: the fraction of their cells that are entries.
     pub filled: f64,
 }
 
-/// The sizes that fit, those that need the least memory first.
+/// The fitting sizes, in order of memory.
 ///
-/// Blocks that are cut into smaller ones hold no more cells, so a size is only counted if all sizes fit that
-/// divide it: of a matrix without blocks, four of the twenty-five are looked at.
+/// Splitting blocks never adds cells, so a size is counted only if all of its divisors fit: for a
+/// matrix without blocks, four of the twenty-five sizes are counted.
 pub(super) fn fits(rows: &IndexArray, columns: &IndexArray, shape: &[u64]) -> Result<Vec<BlockFit>> {
     let mut found: Vec<BlockFit> = Vec::new();
     let (Some(height), Some(width), true) = (shape.first(), shape.get(1), !rows.is_empty()) else { return Ok(found) };
@@ -47,38 +48,38 @@ pub(super) fn fits(rows: &IndexArray, columns: &IndexArray, shape: &[u64]) -> Re
             }
         }
     }
-    // A coordinate of a block is worth about half a value.
+    // A coordinate of a block costs about half a value.
     let cost = |fit: &BlockFit| fit.blocks as f64 * ((fit.rows * fit.columns) as f64 + 0.5);
     found.sort_by(|a, b| cost(a).total_cmp(&cost(b)));
     Ok(found)
 }
 
-/// How many blocks hold entries, which are sorted by row.
+/// The number of blocks with entries; the entries are sorted by row.
 fn count<I: Index, J: Index>(rows: &[I], columns: &[J], r: u64, c: u64, width: u64) -> Result<usize> {
     let across = width.div_ceil(c);
-    // A mark for each block of a row of blocks, unless there are far more of them than entries.
+    // A mark for each block of a block row, unless there are far more blocks than entries.
     let marked = across <= (rows.len() as u64).saturating_mul(4).saturating_add(1024);
     let mut marks: Vec<u32> = zeroed(if marked { across as usize } else { 0 }, "marks of blocks")?;
     let mut seen: Vec<u64> = Vec::new();
-    let (mut blocks, mut start, mut turn) = (0, 0, 0u32);
+    let (mut blocks, mut start, mut mark_of_row) = (0, 0, 0u32);
     while let Some(first) = rows.get(start) {
         let strip = first.to_u64() / r;
         let stop = start + rows[start..].iter().position(|row| row.to_u64() / r != strip).unwrap_or(rows.len() - start);
         if marked {
-            if turn == u32::MAX {
+            if mark_of_row == u32::MAX {
                 marks.fill(0);
-                turn = 0;
+                mark_of_row = 0;
             }
-            turn += 1;
+            mark_of_row += 1;
             for column in &columns[start..stop] {
                 let mark = &mut marks[(column.to_u64() / c) as usize];
-                blocks += usize::from(*mark != turn);
-                *mark = turn;
+                blocks += usize::from(*mark != mark_of_row);
+                *mark = mark_of_row;
             }
         } else {
             seen.clear();
             seen.extend(columns[start..stop].iter().map(|column| column.to_u64() / c));
-            // A stable sort merges the few sorted lists that the rows are.
+            // A stable sort merges the few sorted rows.
             seen.sort();
             seen.dedup();
             blocks += seen.len();

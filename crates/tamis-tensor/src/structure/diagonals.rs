@@ -1,29 +1,30 @@
-//! Which diagonals of a matrix hold entries, and how full they are.
+//! Recognition of diagonals: the stored diagonals of a matrix, and their fill ratio.
 
 use crate::memory::{reserve, zeroed};
 use crate::{Index, IndexArray, with_indices};
 use tamis_ir::diag::Result;
 
-/// The diagonals of a matrix that hold entries.
+/// The diagonals of a matrix with entries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diagonals {
-    /// How many there are.
+    /// The number of diagonals.
     pub count: usize,
-    /// The share of their cells that are entries.
+    /// The fill ratio: the fraction of their cells that are entries.
     pub filled: f64,
 }
 
-/// Finds the diagonals of a matrix.
+/// Counts the diagonals of a matrix.
 pub(super) fn diagonals(rows: &IndexArray, columns: &IndexArray, shape: &[u64]) -> Result<Diagonals> {
     let (height, width) = (shape.first().copied().unwrap_or(0), shape.get(1).copied().unwrap_or(0));
     let all = height as u128 + width as u128;
     let entries = rows.len();
-    // Diagonals are numbered from the one at the bottom left.
+    // Diagonals are numbered from the bottom left one.
     let bottom = height.saturating_sub(1) as u128;
     let (mut count, mut cells) = (0, 0u128);
     let mut add = |diagonal: u128| {
         count += 1;
-        // The main diagonal starts at the corner; others start as far from it as they lie from it.
+        // The main diagonal starts at the corner; the start of any other has the distance of the
+        // diagonal.
         cells += match diagonal.checked_sub(bottom) {
             Some(above) => (width as u128 - above).min(height as u128),
             None => (height as u128 + diagonal - bottom).min(width as u128),

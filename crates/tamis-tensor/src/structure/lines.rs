@@ -1,51 +1,53 @@
-//! What lies along a dimension: stretches of neighbouring coordinates, runs of equal values, and equal neighbouring slices.
+//! Recognition along one dimension: contiguous ranges, runs of equal values, and equal adjacent
+//! slices.
 
-use super::Sorted;
+use super::SortedEntries;
 use crate::convert::words::with_words;
 use crate::memory::zeroed;
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use tamis_ir::diag::Result;
 
-/// The entries along one dimension, line by line; the coordinates of the other dimensions are what a line is.
+/// The entries along one dimension, line by line; the coordinates of the other dimensions identify
+/// a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Lines {
-    /// The dimension that lines go along.
+    /// The dimension along the lines.
     pub dimension: usize,
-    /// How many lines hold entries.
+    /// The number of lines with entries.
     pub lines: usize,
-    /// The entries of all lines.
+    /// The number of entries of all lines.
     pub entries: usize,
-    /// Stretches of entries without a gap between them: what `blocks` stores.
-    pub stretches: usize,
-    /// Stretches of entries with one value: what `sparse_runs` stores.
+    /// The number of contiguous ranges of entries: the blocks of `blocks`.
+    pub ranges: usize,
+    /// The number of contiguous ranges of entries with one value: the runs of `sparse_runs`.
     pub runs: usize,
-    /// Runs with the gaps before, between and behind them, in lines that hold entries: what `runs` stores.
+    /// Runs and the gaps before, between and after them, in lines with entries: the runs of `runs`.
     pub gapless: usize,
-    /// Cells between the first and the last entry of each line, both included: what `band` stores.
+    /// Cells from the first to the last entry of each line: the values of `band`.
     pub span: u64,
 }
 
 impl Lines {
-    /// How long stretches are, on average.
-    pub fn mean_stretch(&self) -> f64 {
-        share(self.entries as f64, self.stretches as f64)
+    /// The mean length of contiguous ranges.
+    pub fn mean_range(&self) -> f64 {
+        share(self.entries as f64, self.ranges as f64)
     }
 
-    /// How long runs are, on average.
+    /// The mean length of runs.
     pub fn mean_run(&self) -> f64 {
         share(self.entries as f64, self.runs as f64)
     }
 
-    /// The share of the cells between the first and the last entry of each line that are entries.
+    /// The fraction of the cells from the first to the last entry of each line that are entries.
     pub fn filled(&self) -> f64 {
         share(self.entries as f64, self.span as f64)
     }
 }
 
-/// Neighbouring slices along the first dimension: the rows of a matrix.
+/// Adjacent slices along the first dimension: the rows of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Slices {
-    /// Slices with entries that are equal to the slice before, entries and values.
+    /// The number of nonempty slices that equal the previous one, in entries and values.
     pub equal: u64,
     /// Runs of equal slices, empty ones included.
     pub runs: u64,
@@ -57,12 +59,13 @@ fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// For each number of leading columns, from 1 on, how many different tuples they form; and what lies along the last one,
-/// which is that of `dimension`.
-pub(super) fn along_last(sorted: &Sorted, shape: &[u64], dimension: usize) -> Result<(Vec<usize>, Lines)> {
+/// For each number of leading columns, from 1 on, the number of distinct tuples they form; and the
+/// lines along the last column, which is that of `dimension`.
+pub(super) fn along_last(sorted: &SortedEntries, shape: &[u64], dimension: usize) -> Result<(Vec<usize>, Lines)> {
     let mut prefixes = Vec::with_capacity(sorted.columns.len());
     let Some((last, before)) = sorted.columns.split_last() else { return Ok((prefixes, Lines::default())) };
-    // 1 where an entry begins a line: one of the columns before the last differs from those of the entry before.
+    // 1 if an entry starts a line: one of the columns before the last differs from that of the
+    // previous entry.
     let mut begins: Vec<u8> = zeroed(sorted.len, "the lines of entries")?;
     if let Some(first) = begins.first_mut() {
         *first = 1;
@@ -90,11 +93,12 @@ pub(super) fn along_last(sorted: &Sorted, shape: &[u64], dimension: usize) -> Re
     Ok((prefixes, Lines { dimension, ..lines }))
 }
 
-/// Counts stretches, runs and spans. A line begins where `begins` says so, and `equal` says of what the value before.
+/// Counts contiguous ranges, runs and spans. `begins` marks the start of lines, and `equal` the
+/// values that equal the previous one.
 fn count<I: Index>(coordinates: &[I], begins: &[u8], equal: &[u8], extent: u64) -> Lines {
     let mut lines = Lines { entries: coordinates.len(), ..Lines::default() };
     let (mut start, mut previous) = (0u64, 0u64);
-    // What a line holds behind its last entry.
+    // The gap after the last entry of a line.
     let tail = |previous: u64| usize::from(previous + 1 < extent);
     for (k, coordinate) in coordinates.iter().enumerate() {
         let at = coordinate.to_u64();
@@ -104,14 +108,14 @@ fn count<I: Index>(coordinates: &[I], begins: &[u8], equal: &[u8], extent: u64) 
                 lines.gapless += tail(previous);
             }
             lines.lines += 1;
-            lines.stretches += 1;
+            lines.ranges += 1;
             lines.runs += 1;
             lines.gapless += 1 + usize::from(at > 0);
             start = at;
         } else {
             let gap = at != previous + 1;
             let differs = gap || equal[k] == 0;
-            lines.stretches += usize::from(gap);
+            lines.ranges += usize::from(gap);
             lines.runs += usize::from(differs);
             lines.gapless += usize::from(differs) + usize::from(gap);
         }
@@ -124,12 +128,12 @@ fn count<I: Index>(coordinates: &[I], begins: &[u8], equal: &[u8], extent: u64) 
     lines
 }
 
-/// Compares neighbouring slices along the first dimension; there are none below rank 2.
-pub(super) fn slices(sorted: &Sorted, shape: &[u64]) -> Option<Slices> {
+/// Compares adjacent slices along the first dimension; there are none below rank 2.
+pub(super) fn slices(sorted: &SortedEntries, shape: &[u64]) -> Option<Slices> {
     let (first, rest) = sorted.columns.split_first().filter(|(_, rest)| !rest.is_empty())?;
     let extent = *shape.first()?;
     let mut found = Slices::default();
-    // The slice before: its coordinate, and where its entries are.
+    // The previous slice: its coordinate, and the range of its entries.
     let mut before: Option<(u64, usize, usize)> = None;
     let mut start = 0;
     while start < sorted.len {
@@ -165,7 +169,7 @@ pub(super) fn slices(sorted: &Sorted, shape: &[u64]) -> Option<Slices> {
     Some(found)
 }
 
-/// How many numbers from `start` on are equal.
+/// The number of equal numbers from `start` on.
 fn same_from<I: Index>(numbers: &[I], start: usize) -> usize {
     let rest = &numbers[start..];
     rest.iter().position(|x| *x != rest[0]).unwrap_or(rest.len())

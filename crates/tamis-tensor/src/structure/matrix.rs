@@ -1,37 +1,38 @@
-//! What there is to know about a matrix as a whole: symmetry, triangles, permutations, bandwidths, rows and columns.
+//! Recognition of matrix properties: symmetry, triangles, permutations, bandwidths, rows and
+//! columns.
 
-use super::Sorted;
+use super::SortedEntries;
 use crate::convert::numbers;
 use crate::{Index, IndexArray, ValueArray, with_indices};
 use tamis_ir::{DType, Value, diag::Result};
 
-/// The structure of a matrix: of its stored entries, except those that are only padding (a `dense` level stores the
-/// fill as well; what equals it does not count).
+/// The structure of a matrix: of its stored entries without padding (a `dense` level stores the
+/// fill as well; values that equal it do not count).
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct MatrixStatistics {
-    /// How far entries lie below the diagonal at most: the largest row minus column.
+    /// The lower bandwidth: the largest row minus column.
     pub lower_bandwidth: u64,
-    /// How far entries lie above the diagonal at most: the largest column minus row.
+    /// The upper bandwidth: the largest column minus row.
     pub upper_bandwidth: u64,
     pub empty_rows: u64,
     pub empty_columns: u64,
-    /// The fewest and the most entries in a row, and the entries per row on average.
+    /// The minimum and maximum number of entries in a row, and the mean.
     pub least_per_row: usize,
     pub most_per_row: usize,
     pub mean_per_row: f64,
-    /// The fewest and the most entries in a column, and the entries per column on average.
+    /// The minimum and maximum number of entries in a column, and the mean.
     pub least_per_column: usize,
     pub most_per_column: usize,
     pub mean_per_column: f64,
-    /// Rows and columns that hold one entry.
+    /// The numbers of rows and of columns with exactly one entry.
     pub rows_with_one: u64,
     pub columns_with_one: u64,
-    /// Entries on the diagonal.
+    /// The number of entries on the diagonal.
     pub diagonal_entries: usize,
-    /// Entries on the diagonal that are not zero.
+    /// The number of nonzero entries on the diagonal.
     pub diagonal_nonzeros: usize,
-    /// Where (i,j) is stored, (j,i) is, too.
+    /// The pattern is symmetric: if (i,j) is stored, (j,i) is, too.
     pub structurally_symmetric: bool,
     /// The value at (j,i) is that at (i,j).
     pub symmetric: bool,
@@ -39,30 +40,30 @@ pub struct MatrixStatistics {
     pub skew_symmetric: bool,
     /// The value at (j,i) is the complex conjugate of that at (i,j).
     pub hermitian: bool,
-    /// Nothing lies above the diagonal.
+    /// No entry lies above the diagonal.
     pub lower_triangular: bool,
-    /// Nothing lies below the diagonal.
+    /// No entry lies below the diagonal.
     pub upper_triangular: bool,
-    /// It is triangular, and nothing lies on the diagonal.
+    /// Triangular, without entries on the diagonal.
     pub strictly_triangular: bool,
-    /// The diagonal holds ones.
+    /// The diagonal consists of ones.
     pub unit_diagonal: bool,
-    /// Nothing lies off the diagonal.
+    /// No entry lies off the diagonal.
     pub diagonal: bool,
     /// Each row and each column holds exactly one entry, which is one.
     pub permutation: bool,
 }
 
 impl MatrixStatistics {
-    /// The share of the band between the bandwidths that holds entries, from 0 to 1.
+    /// The fraction of the cells between the bandwidths that are entries, from 0 to 1.
     pub fn band_filled(&self, shape: &[u64], entries: usize) -> f64 {
         let (rows, columns) = (shape.first().copied().unwrap_or(0), shape.last().copied().unwrap_or(0));
         let cells = band_cells(rows, columns, self.lower_bandwidth, self.upper_bandwidth);
         if cells == 0 { 0.0 } else { entries as f64 / cells as f64 }
     }
 
-    /// What its shape is called, the strongest word there is: `permutation`, `diagonal`, `upper triangular`; none for
-    /// most matrices.
+    /// The most specific word for its shape: `permutation`, `diagonal`, `upper triangular`; `None`
+    /// for most matrices.
     pub fn shape_word(&self) -> Option<&'static str> {
         let words = [
             (self.diagonal && self.permutation, "identity"),
@@ -78,7 +79,7 @@ impl MatrixStatistics {
         words.iter().find(|(holds, _)| *holds).map(|(_, word)| *word)
     }
 
-    /// What its symmetry is called, the strongest word there is.
+    /// The most specific word for its symmetry.
     pub fn symmetry_word(&self) -> Option<&'static str> {
         let words = [
             (self.symmetric, "symmetric"),
@@ -90,12 +91,12 @@ impl MatrixStatistics {
     }
 }
 
-/// Statistics of the matrix that the same entries are, by row and by column.
+/// Statistics of the matrix of these entries, which are given by row and by column.
 pub(super) fn matrix_statistics(
     shape: &[u64],
     fill: Value,
-    by_row: &Sorted,
-    by_column: &Sorted,
+    by_row: &SortedEntries,
+    by_column: &SortedEntries,
 ) -> Result<MatrixStatistics> {
     let ([rows, columns], [transposed_rows, transposed_columns]) = (&by_row.columns[..], &by_column.columns[..]) else {
         return Ok(empty_matrix(shape));
@@ -103,7 +104,7 @@ pub(super) fn matrix_statistics(
     let dtype = fill.dtype();
     let one = Value::one(dtype);
     let near = near_diagonal(rows, columns, by_row.values.as_ref(), one);
-    let (row_counts, column_counts) = (Counts::of(rows), Counts::of(transposed_rows));
+    let (row_counts, column_counts) = (Frequencies::of(rows), Frequencies::of(transposed_rows));
     let square = shape[0] == shape[1];
     let structural = square && same_numbers(rows, transposed_rows) && same_numbers(columns, transposed_columns);
     let pairs = |agree: fn(Value, Value) -> bool| match (&by_row.values, &by_column.values) {
@@ -131,7 +132,7 @@ pub(super) fn matrix_statistics(
         diagonal_nonzeros: near.nonzeros,
         structurally_symmetric: structural,
         symmetric: pairs(Value::same_number),
-        // Where nothing is stored, the fill must be minus itself.
+        // For a skew-symmetric matrix, the fill must equal its own negation.
         skew_symmetric: dtype != DType::Bool && negated(fill, fill) && by_row.values.is_some() && pairs(negated),
         hermitian: conjugated(fill, fill) && pairs(conjugated),
         lower_triangular,
@@ -177,9 +178,9 @@ fn empty_matrix(shape: &[u64]) -> MatrixStatistics {
     }
 }
 
-/// How many cells lie between the bandwidths.
+/// The number of cells between the bandwidths.
 fn band_cells(rows: u64, columns: u64, lower: u64, upper: u64) -> u128 {
-    // Above the band lie diagonals of 1, 2, ... cells, none longer than the matrix is high.
+    // Outside of the band lie diagonals of 1, 2, ... cells, none longer than the matrix is high.
     let beyond = |across: u64, down: u64, bandwidth: u64| {
         let (steps, down) = (across.saturating_sub(bandwidth).saturating_sub(1) as u128, down as u128);
         let short = steps.min(down);
@@ -193,13 +194,13 @@ fn mean(entries: usize, extent: u64) -> f64 {
     if extent == 0 { 0.0 } else { entries as f64 / extent as f64 }
 }
 
-/// How entries lie about the diagonal.
+/// The entries near the diagonal.
 #[derive(Default)]
 struct NearDiagonal {
     /// The bandwidths.
     lower: u64,
     upper: u64,
-    /// What is stored on the diagonal, what of it is not zero, and what of it is one.
+    /// The numbers of entries, of nonzeros and of ones on the diagonal.
     entries: usize,
     nonzeros: usize,
     ones: usize,
@@ -223,20 +224,20 @@ fn near_diagonal(rows: &IndexArray, columns: &IndexArray, values: Option<&ValueA
     near
 }
 
-/// How often the numbers of a sorted list occur.
-struct Counts {
-    /// How many different ones there are.
+/// A histogram of a sorted list of numbers.
+struct Frequencies {
+    /// The number of distinct numbers.
     distinct: u64,
-    /// How often the rarest and the most frequent of them occur.
+    /// The frequencies of the rarest and the most frequent number.
     least: usize,
     most: usize,
-    /// How many occur once.
+    /// The number of numbers that occur once.
     single: u64,
 }
 
-impl Counts {
-    fn of(sorted: &IndexArray) -> Counts {
-        let mut counts = Counts { distinct: 0, least: usize::MAX, most: 0, single: 0 };
+impl Frequencies {
+    fn of(sorted: &IndexArray) -> Frequencies {
+        let mut counts = Frequencies { distinct: 0, least: usize::MAX, most: 0, single: 0 };
         with_indices!(sorted, sorted => for run in sorted.chunk_by(|a, b| a == b) {
             counts.distinct += 1;
             counts.least = counts.least.min(run.len());

@@ -1,7 +1,7 @@
-//! Recognition: what of the entries of a tensor a format could make use of. Bands, blocks, runs, diagonals, equal rows,
+//! Recognition of structure in the entries of a tensor: bands, blocks, runs, diagonals, equal rows,
 //! equal values.
 //!
-//! Everything is linear in what is stored, in time and memory, like the rest of [`crate::Statistics`].
+//! All analyses take time and memory linear in nnz, like the rest of [`crate::Statistics`].
 
 mod blocks;
 mod diagonals;
@@ -14,52 +14,53 @@ pub use blocks::{BLOCK_SIDES, BlockFit};
 pub use diagonals::Diagonals;
 pub use lines::{Lines, Slices};
 pub use matrix::MatrixStatistics;
-pub use propose::{Mirror, Part, Proposal, propose};
+pub use propose::{Mirror, Proposal, StoredPart, propose};
 
 use crate::convert::{self, numbers, reorder};
 use crate::{IndexArray, Tensor, ValueArray};
 use tamis_ir::format::DimExpr;
 use tamis_ir::{Value, diag::Result};
 
-/// What the entries of a tensor are like; entries that are only padding (fills that a `dense` level stores) are none.
+/// The structure of the entries of a tensor, without padding (fills that a `dense` level stores).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structure {
-    /// How many entries there are.
+    /// The number of entries.
     pub entries: usize,
-    /// The value of all entries, if they have one value: a pattern would do.
+    /// The value of all entries, if they are equal: a pattern would suffice.
     pub constant: Option<Value>,
-    /// For each dimension, how many different tuples its coordinates and those of the dimensions before it form.
+    /// For each dimension, the number of distinct tuples of its coordinates and those of the
+    /// earlier dimensions.
     pub prefixes: Vec<usize>,
-    /// For each dimension, what lies along it.
+    /// For each dimension, the lines along it.
     pub lines: Vec<Lines>,
-    /// Whether neighbouring slices along the first dimension (the rows of a matrix) are equal; from rank 2 on.
+    /// Equal adjacent slices along the first dimension (the rows of a matrix); from rank 2 on.
     pub slices: Option<Slices>,
-    /// Of a matrix, aligned blocks at least half of whose cells are entries, best first.
+    /// The fitting block sizes of a matrix, with a fill ratio of at least a half, best first.
     pub blocks: Vec<BlockFit>,
     /// The diagonals of a matrix.
     pub diagonals: Option<Diagonals>,
 }
 
 /// Entries sorted by their columns.
-pub(crate) struct Sorted {
+pub(crate) struct SortedEntries {
     /// The coordinates of every entry, one column for each dimension, most significant first.
     pub(crate) columns: Vec<IndexArray>,
     pub(crate) values: Option<ValueArray>,
     pub(crate) len: usize,
 }
 
-impl Sorted {
-    fn new(entries: &convert::Entries) -> Result<Sorted> {
-        Ok(Sorted { columns: entries.columns()?, values: entries.values.clone(), len: entries.len })
+impl SortedEntries {
+    fn new(entries: &convert::EntryColumns) -> Result<SortedEntries> {
+        Ok(SortedEntries { columns: entries.columns()?, values: entries.values.clone(), len: entries.len })
     }
 }
 
-/// What is recognised of a tensor, and the statistics of a matrix.
+/// The structure of a tensor, and the statistics of a matrix.
 pub(crate) fn recognise(tensor: &Tensor) -> Result<(Structure, Option<MatrixStatistics>)> {
     let (shape, rank) = (tensor.shape(), tensor.rank());
     let entries = convert::entries(tensor, tensor.fill())?;
     let entries = reorder::reorder(entries, shape, &convert::axes::whole(rank))?;
-    let sorted = Sorted::new(&entries)?;
+    let sorted = SortedEntries::new(&entries)?;
     let (prefixes, last) = lines::along_last(&sorted, shape, rank.wrapping_sub(1))?;
     let mut found = Structure {
         entries: sorted.len,
@@ -74,10 +75,10 @@ pub(crate) fn recognise(tensor: &Tensor) -> Result<(Structure, Option<MatrixStat
     for dimension in 0..rank.saturating_sub(1) {
         let others = (0..rank).filter(|d| *d != dimension);
         let axes: Vec<DimExpr> = others.chain([dimension]).map(DimExpr::Dim).collect();
-        let turned = Sorted::new(&reorder::reorder(entries.clone(), shape, &axes)?)?;
-        found.lines.push(lines::along_last(&turned, shape, dimension)?.1);
+        let transposed = SortedEntries::new(&reorder::reorder(entries.clone(), shape, &axes)?)?;
+        found.lines.push(lines::along_last(&transposed, shape, dimension)?.1);
         if rank == 2 {
-            matrix = Some(matrix::matrix_statistics(shape, tensor.fill(), &sorted, &turned)?);
+            matrix = Some(matrix::matrix_statistics(shape, tensor.fill(), &sorted, &transposed)?);
         }
     }
     if rank > 0 {
@@ -90,8 +91,8 @@ pub(crate) fn recognise(tensor: &Tensor) -> Result<(Structure, Option<MatrixStat
     Ok((found, matrix))
 }
 
-/// The value that all entries have.
-fn constant(sorted: &Sorted) -> Result<Option<Value>> {
+/// The common value of all entries.
+fn constant(sorted: &SortedEntries) -> Result<Option<Value>> {
     match &sorted.values {
         _ if sorted.len == 0 => Ok(None),
         None => Ok(Some(Value::Bool(true))),

@@ -1,4 +1,4 @@
-//! Formats that suit what was recognised of a tensor, each with the bytes it takes.
+//! Proposal of formats for the recognised structure of a tensor, with their sizes in bytes.
 
 use super::remarks::percent;
 use super::{MatrixStatistics, Structure};
@@ -7,31 +7,31 @@ use std::fmt;
 use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, Width};
 use tamis_ir::{DType, Value, diag::Result};
 
-/// A format that is worth trying.
+/// A candidate format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
     /// The format.
     pub format: Format,
-    /// What of the tensor is stored.
-    pub part: Part,
-    /// Why it may suit, in a few words.
+    /// The stored part of the tensor.
+    pub part: StoredPart,
+    /// The reason for the proposal, in a few words.
     pub why: String,
     /// Bytes of all arrays.
     pub bytes: u64,
-    /// Whether that is the number of bytes, or about that many.
+    /// True if `bytes` is exact, false if it is an estimate.
     pub exact: bool,
 }
 
-/// What of a tensor is stored.
+/// The stored part of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum StoredPart {
     /// Everything.
     Whole,
     /// The lower triangle of a symmetric matrix, with the diagonal.
     Lower(Mirror),
 }
 
-/// What the entry below the diagonal is of the one above it.
+/// The value below the diagonal, in terms of the one above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mirror {
     /// The same number.
@@ -42,17 +42,18 @@ pub enum Mirror {
     Conjugate,
 }
 
-/// Formats that take more than this many times the bytes of the list of entries are not proposed.
+/// The maximum size of a proposal, relative to the coordinate list.
 const MOST: u128 = 2;
-/// Stretches and runs that are shorter on average do not pay for their bounds.
+/// The minimum mean length of contiguous ranges and runs, which pays for their bounds.
 const LONG: f64 = 1.8;
-/// Bands and diagonals that are emptier do not pay.
+/// The minimum fill ratio of bands and diagonals.
 const FILLED: f64 = 0.5;
-/// Blocks of this many sizes are proposed.
+/// The maximum number of proposed block sizes.
 const BLOCKS: usize = 2;
 
-/// Formats for a tensor, given its statistics. The first is the one that others are measured against: a list of entries for
-/// each row (CSR), or CSF, or lists throughout where most rows are empty. A scalar has no formats to choose from.
+/// Proposes formats for a tensor with these statistics. The first is the baseline: a coordinate
+/// list for each row (CSR), CSF, or coordinate lists in all levels if most rows are empty. A scalar
+/// has no alternatives.
 ///
 /// ```
 /// use tamis_ir::{Format, Value};
@@ -89,16 +90,16 @@ struct Makers<'a> {
     shape: &'a [u64],
     dtype: DType,
     structure: &'a Structure,
-    /// Some of the entries equal the fill, so that runs may reach over what is not stored.
+    /// Some entries equal the fill, so runs may extend over coordinates that are not stored.
     fills: bool,
     found: Vec<(Proposal, u128)>,
 }
 
-/// How the last level stores what lies along it.
+/// A candidate for the last level.
 #[derive(Clone, Copy)]
 struct Last {
     level: LevelSpec,
-    /// Bytes of its arrays, and how many values are below it.
+    /// The bytes of its arrays, and the number of its values.
     bytes: u128,
     values: u128,
 }
@@ -125,16 +126,16 @@ impl Makers<'_> {
     }
 
     fn add(&mut self, format: Format, bytes: u128, why: impl fmt::Display) {
-        self.add_part(format, Part::Whole, bytes, true, why);
+        self.add_part(format, StoredPart::Whole, bytes, true, why);
     }
 
-    fn add_part(&mut self, format: Format, part: Part, bytes: u128, exact: bool, why: impl fmt::Display) {
+    fn add_part(&mut self, format: Format, part: StoredPart, bytes: u128, exact: bool, why: impl fmt::Display) {
         let small = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.found.push((Proposal { format, part, why: why.to_string(), bytes: small, exact }, bytes));
     }
 
-    /// The levels before the last: whether the first is dense, or all are lists. Gives the bytes of their arrays, and how many
-    /// positions there are below them.
+    /// The levels before the last: the first one dense, or all of them coordinate lists. Returns
+    /// the bytes of their arrays, and the number of positions below them.
     fn above(&self, first_dense: bool) -> (Vec<LevelSpec>, u128, u128) {
         let (mut bytes, mut parents) = (0u128, 1u128);
         let mut levels = Vec::new();
@@ -167,7 +168,7 @@ impl Makers<'_> {
         Format::row_major(levels, Leaf::Element(None))
     }
 
-    /// Lists of entries: the first proposal, and what saves the positions of empty rows.
+    /// Coordinate lists: the baseline, and the variant without positions of empty rows.
     fn lists(&mut self) {
         let rank = self.rank();
         for first_dense in [true, false] {
@@ -184,19 +185,19 @@ impl Makers<'_> {
                     0 => "a coordinate list of rows, and one for each row".to_string(),
                     empty => format!("rows are listed, of which {empty} are empty"),
                 },
-                (1, false) => "a list of coordinates and values".to_string(),
+                (1, false) => "a coordinate list and values".to_string(),
                 (_, false) => "lists throughout".to_string(),
             };
             if let Ok(format) = self.format(levels, last.level) {
                 self.add(format, bytes, why);
             }
         }
-        // What is measured against comes first: CSR for matrices unless most of it is empty rows, CSF above.
+        // The baseline comes first: CSR for matrices unless most rows are empty, CSF above.
         let of = |k: usize| self.found.get(k).map_or(u128::MAX, |(_, bytes)| *bytes);
         if rank > 2 || of(0) > of(1).saturating_mul(2) {
             self.found.reverse();
         }
-        // Which of the two needs more is not worth trying, unless it is the usual one.
+        // The larger of the two is dropped, unless it is the usual format.
         if let [(_, first), (_, second)] = &self.found[..]
             && second >= first
         {
@@ -208,7 +209,7 @@ impl Makers<'_> {
         self.found.first().map_or(u128::MAX, |(_, bytes)| *bytes)
     }
 
-    /// Other levels in the place of the last one, below the levels of the first proposal.
+    /// Other last levels, below the levels of the baseline.
     fn last_levels(&mut self) -> Result<()> {
         let Some(lines) = self.structure.lines.last().copied() else { return Ok(()) };
         let Some((first, _)) = self.found.first() else { return Ok(()) };
@@ -218,8 +219,8 @@ impl Makers<'_> {
         let crd = automatic(extent.saturating_sub(1));
         let end = automatic(extent);
         let (filled, rows) = (percent(lines.filled()), if self.rank() == 2 { "rows" } else { "lines" });
-        let (stretches, runs, span) = (lines.stretches as u128, lines.runs as u128, lines.span as u128);
-        let stretch = lines.mean_stretch();
+        let (ranges, runs, span) = (lines.ranges as u128, lines.runs as u128, lines.span as u128);
+        let length = lines.mean_range();
         let run = lines.mean_run();
         let gapless = (lines.gapless as u128) + (parents - (lines.lines as u128).min(parents)) * u128::from(extent > 0);
         let mut tried: Vec<(bool, LevelKind, u128, u128, String)> = Vec::new();
@@ -229,11 +230,11 @@ impl Makers<'_> {
         };
         tried.push((entries > 0, LevelKind::Dense, 0, parents.saturating_mul(extent), dense));
         tried.push((
-            stretch >= LONG,
+            length >= LONG,
             LevelKind::Blocks,
-            (parents + 1) * automatic(stretches) + stretches * crd + (stretches + 1) * automatic(entries),
+            (parents + 1) * automatic(ranges) + ranges * crd + (ranges + 1) * automatic(entries),
             entries,
-            format!("{rows} hold contiguous ranges of {stretch:.1} entries on average"),
+            format!("{rows} hold contiguous ranges of {length:.1} entries on average"),
         ));
         tried.push((
             lines.filled() >= FILLED && entries as f64 >= LONG * lines.lines as f64,
@@ -273,17 +274,17 @@ impl Makers<'_> {
             }
             let format = self.format(levels.clone(), level(kind))?;
             let exact = kind != LevelKind::Runs || !self.fills;
-            self.add_part(format, Part::Whole, bytes, exact, why);
+            self.add_part(format, StoredPart::Whole, bytes, exact, why);
         }
         self.narrow(levels, above, parents)
     }
 
-    /// Rows that are listed where they are not empty, and stored whole (CDR): of a matrix some of whose rows are dense.
+    /// A list of nonempty rows, each dense (CDR): for matrices with some dense rows.
     fn listed_rows(&mut self, first_dense: bool) -> Result<()> {
         let (levels, bytes, rows) = self.above(false);
         let values = rows.saturating_mul(u128::from(self.extent()));
         let full = share(self.entries(), values);
-        // Where rows are listed anyway, a dense level below is among the others.
+        // If the first level is a list, a dense last level is among the other candidates.
         if self.rank() < 2 || !first_dense || full < FILLED || u128::from(self.shape[0]) == rows {
             return Ok(());
         }
@@ -294,7 +295,7 @@ impl Makers<'_> {
         Ok(())
     }
 
-    /// Coordinates in fewer bits.
+    /// Narrower coordinates.
     fn narrow(&mut self, levels: Vec<LevelSpec>, above: u128, parents: u128) -> Result<()> {
         let (entries, extent) = (self.entries(), self.extent());
         let width = match extent {
@@ -317,7 +318,7 @@ impl Makers<'_> {
         Ok(())
     }
 
-    /// What only matrices have: blocks, diagonals, equal rows, symmetry.
+    /// Candidates for matrices only: blocks, diagonals, equal rows, symmetry.
     fn matrix(&mut self, matrix: &MatrixStatistics) -> Result<()> {
         let &[height, width] = self.shape else { return Ok(()) };
         let (value, limit) = (self.value(), MOST.saturating_mul(self.baseline()));
@@ -364,17 +365,17 @@ impl Makers<'_> {
         if let Some((mirror, word)) = mirror {
             let entries = (matrix.diagonal_entries + off_diagonal / 2) as u128;
             let last = self.sparse(height as u128, entries, level(LevelKind::Sparse));
-            // An undirected graph without weights needs no values, either.
+            // An undirected graph without weights needs no values.
             let ones = self.structure.constant.is_some_and(|one| one.same_number(Value::one(self.dtype)));
             let bytes = last.bytes + if ones { 0 } else { entries * value };
             let format = if ones { Format::csr().with_leaf(Leaf::Pattern) } else { Format::csr() };
             let why = format!("{word}: the lower triangle is enough, each entry is used twice");
-            self.add_part(format, Part::Lower(mirror), bytes, true, why);
+            self.add_part(format, StoredPart::Lower(mirror), bytes, true, why);
         }
         Ok(())
     }
 
-    /// The same formats without values, where all values are one number.
+    /// The same formats as patterns, if all values are equal.
     fn patterns(&mut self, fill_is_true: bool) -> Result<()> {
         let Some(constant) = self.structure.constant.filter(|constant| constant.is_truthy() && !fill_is_true) else {
             return Ok(());
@@ -383,7 +384,7 @@ impl Makers<'_> {
         let mut replaced = Vec::new();
         for (k, (proposal, bytes)) in self.found.iter().enumerate() {
             let Proposal { format, part, why, exact, .. } = proposal;
-            // These store every cell between others, or one for each row, which a pattern would make true.
+            // These levels pad, and a pattern would make padding true.
             let lines = self.structure.lines.last();
             let full = lines.is_some_and(|lines| lines.entries as u64 == lines.span);
             let every_row = |lines: &super::Lines| lines.lines as u64 == self.shape[0];
@@ -394,7 +395,7 @@ impl Makers<'_> {
                 LevelKind::Runs => false,
                 _ => true,
             });
-            if *part != Part::Whole || !fits || self.rank() == 1 && format.is_all_dense() {
+            if *part != StoredPart::Whole || !fits || self.rank() == 1 && format.is_all_dense() {
                 continue;
             }
             let values = self.values_below(format);
@@ -405,13 +406,13 @@ impl Makers<'_> {
             more.push((Proposal { format, part: *part, why, bytes: small, exact: *exact }, bytes));
             replaced.push(k);
         }
-        // Values that say nothing only cost; the first stays as what others are measured against.
+        // Redundant values only cost; the baseline stays.
         replaced.iter().rev().filter(|k| **k > 0).for_each(|k| drop(self.found.remove(*k)));
         self.found.extend(more);
         Ok(())
     }
 
-    /// How many values a proposed format stores.
+    /// The number of values that a proposed format stores.
     fn values_below(&self, format: &Format) -> Option<u128> {
         let lines = self.structure.lines.last()?;
         match format.levels().last()?.kind {
@@ -426,7 +427,7 @@ impl Makers<'_> {
         }
     }
 
-    /// What is left after everything that needs far more memory than the first is dropped; the first stays.
+    /// Drops proposals that need far more memory than the baseline; the baseline stays.
     fn finish(self) -> Vec<Proposal> {
         let limit = MOST.saturating_mul(self.baseline());
         let kept = self.found.into_iter().enumerate().filter(|(k, (_, bytes))| *k == 0 || *bytes <= limit);

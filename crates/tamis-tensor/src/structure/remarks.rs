@@ -1,14 +1,14 @@
-//! What is worth saying about the structure of a tensor, in words.
+//! Descriptions of recognised structure, for people.
 
 use super::{MatrixStatistics, Structure};
 
-/// Shorter stretches and runs are not worth a word.
+/// The minimum mean length of mentioned ranges and runs.
 const LONG: f64 = 1.8;
-/// What is filled less is not worth a word.
+/// The minimum fill ratio of mentioned structure.
 const FILLED: f64 = 0.5;
 
 impl Structure {
-    /// What of the structure a format could make use of, a few words each; nothing for a tensor without any.
+    /// A few words about each exploitable structure; empty if there is none.
     ///
     /// ```
     /// use tamis_ir::Format;
@@ -21,7 +21,7 @@ impl Structure {
     /// ```
     pub fn remarks(&self, shape: &[u64], matrix: Option<&MatrixStatistics>) -> Vec<String> {
         let mut remarks = Vec::new();
-        // What fills its shape has no structure but that.
+        // A dense tensor has no other structure.
         let cells = shape.iter().try_fold(1u64, |cells, n| cells.checked_mul(*n));
         if self.entries < 2 || cells == Some(self.entries as u64) && self.constant.is_none() {
             return remarks;
@@ -44,7 +44,7 @@ impl Structure {
                 remarks.push(format!("the band is {} full", percent(filled)));
             }
         }
-        // Of many diagonals, that they are full is what a full band is.
+        // Many dense diagonals are a dense band.
         let few = |count: usize| count as u64 <= shape.iter().fold(0u64, |sum, n| sum.saturating_add(*n)) / 10 + 1;
         if let Some(diagonals) = self.diagonals.filter(|d| d.filled >= FILLED && few(d.count)) {
             let word = if diagonals.count == 1 { "diagonal" } else { "diagonals" };
@@ -66,8 +66,8 @@ impl Structure {
             if lines.filled() >= FILLED && !banded && lines.entries as f64 >= LONG * lines.lines as f64 {
                 remarks.push(format!("{} full between the ends{along}", percent(lines.filled())));
             }
-            if lines.mean_stretch() >= LONG {
-                remarks.push(format!("contiguous ranges of {:.1}{along}", lines.mean_stretch()));
+            if lines.mean_range() >= LONG {
+                remarks.push(format!("contiguous ranges of {:.1}{along}", lines.mean_range()));
             }
             if lines.mean_run() >= LONG && self.constant.is_none() {
                 remarks.push(format!("runs of {:.1} equal values{along}", lines.mean_run()));
@@ -83,7 +83,7 @@ impl Structure {
     }
 }
 
-/// A share in words: never all of it unless it is.
+/// A fraction in percent: 100 only if it is 1.
 pub(super) fn percent(share: f64) -> String {
     match share * 100.0 {
         all if all >= 100.0 => "all".to_string(),

@@ -1,14 +1,15 @@
-//! Comparing tensors of any formats by what they mean, without densifying either.
+//! Comparison of tensors of any formats by their elements, without densifying either.
 
 use super::Tensor;
 use crate::{Coordinates, IndexArray};
 use std::cmp::Ordering;
 use tamis_ir::{Format, Value, diag::Result};
 
-/// Coordinates, and what both tensors hold there.
+/// Coordinates, and the values of both tensors there.
 type Difference = (Vec<u64>, Value, Value);
 
-/// The first coordinates, row by row, whose values are not the `same`; none if the shapes differ.
+/// The first coordinates, in row-major order, whose values are not the `same`; `None` if the shapes
+/// differ.
 pub(super) fn first_difference(
     a: &Tensor,
     b: &Tensor,
@@ -17,7 +18,8 @@ pub(super) fn first_difference(
     if a.shape() != b.shape() {
         return Ok(None);
     }
-    // Next to a dense tensor, another one like it is no burden, and comparing goes cell by cell.
+    // Beside a dense tensor, another one of its size is affordable, and the comparison is cell by
+    // cell.
     if a.format().is_all_dense() || b.format().is_all_dense() {
         let dense = Format::dense(a.rank());
         if let (Ok(a), Ok(b)) = (a.convert(&dense), b.convert(&dense))
@@ -28,7 +30,8 @@ pub(super) fn first_difference(
         }
     }
     let (x, y) = (a.try_to_coordinates()?, b.try_to_coordinates()?);
-    // Where neither stores anything the fills meet; the first such place only matters if they differ.
+    // Coordinates that neither tensor stores compare the fills; only the first such coordinates
+    // matter, and only if the fills differ.
     let mut unstored = Some(vec![0; a.rank()]).filter(|_| a.cell_count() != Some(0) && !same(a.fill(), b.fill()));
     let (mut i, mut j) = (0, 0);
     while i < x.len() || j < y.len() {
@@ -53,7 +56,7 @@ pub(super) fn first_difference(
     Ok(unstored.map(|at| (at, a.fill(), b.fill())))
 }
 
-/// The coordinates of a row-major number.
+/// The coordinates of a row-major offset.
 fn coordinates_of(mut number: u64, shape: &[u64]) -> Vec<u64> {
     let mut coordinates = vec![0; shape.len()];
     for (i, n) in coordinates.iter_mut().zip(shape).rev() {
@@ -63,7 +66,7 @@ fn coordinates_of(mut number: u64, shape: &[u64]) -> Vec<u64> {
     coordinates
 }
 
-/// The coordinates that follow, row by row.
+/// The next coordinates in row-major order.
 fn after(mut coordinates: Vec<u64>, shape: &[u64]) -> Option<Vec<u64>> {
     for (i, n) in coordinates.iter_mut().zip(shape).rev() {
         *i += 1;
@@ -75,7 +78,7 @@ fn after(mut coordinates: Vec<u64>, shape: &[u64]) -> Option<Vec<u64>> {
     None
 }
 
-/// Which of two entries comes first; one past the end comes after all.
+/// The order of two entries; one past the end is greater than all.
 fn compare(x: &Coordinates, i: usize, y: &Coordinates, j: usize) -> Ordering {
     match (i < x.len(), j < y.len()) {
         (true, false) => return Ordering::Less,

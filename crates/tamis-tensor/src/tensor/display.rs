@@ -1,14 +1,14 @@
-//! Tensors as text: one line about what it is, and the arrays of small ones.
+//! Display of tensors: a one-line summary, and the arrays of small ones.
 
 use super::Tensor;
 use std::fmt;
 use tamis_ir::format::Leaf;
 
-/// Arrays up to this length are shown.
+/// The maximum length of displayed arrays.
 const SMALL: usize = 24;
 
 impl Tensor {
-    /// One line: shape, type, format and how much is stored.
+    /// One line: shape, type, format and nnz.
     pub fn summary(&self) -> String {
         let shape: Vec<String> = self.shape().iter().map(u64::to_string).collect();
         let shape = if shape.is_empty() { "scalar".to_string() } else { shape.join("x") };

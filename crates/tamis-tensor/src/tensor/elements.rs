@@ -1,5 +1,5 @@
-//! Which stored coordinates are elements, where a map cuts or subtracts dimensions: how many there are, and whether the
-//! others hold the fill.
+//! Elements and padding of formats whose map splits or subtracts dimensions: the number of
+//! elements, and the check that padding holds the fill.
 
 use crate::ValueArray;
 use crate::levels::{Level, tree};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use tamis_ir::format::{DimExpr, Format, map};
 use tamis_ir::{Code, Diagnostic, Value, diag::Result};
 
-/// The levels of a tensor, and what they store of which shape.
+/// The levels of a tensor, their map and its shape.
 pub(super) struct Elements<'a> {
     levels: &'a [Arc<dyn Level>],
     map: &'a [DimExpr],
     shape: &'a [u64],
     extents: &'a [u64],
-    /// From this level on, all are `dense`: what they hold is computed, not listed.
+    /// From this level on, all are `dense`: their coordinates are computed, not listed.
     tail: usize,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Elements<'a> {
         Elements { levels, map: format.map(), shape, extents, tail }
     }
 
-    /// How many elements are stored; as many as there can be when that overflows.
+    /// The number of stored elements; saturates on overflow.
     pub fn count(&self) -> usize {
         let mut total = 0usize;
         tree::visit(&self.levels[..self.tail], &mut |stored, _| {
@@ -42,7 +42,7 @@ impl<'a> Elements<'a> {
         total
     }
 
-    /// Whether the dimensions that are known above the tail are within bounds.
+    /// True if the dimensions that the levels above the tail determine are in bounds.
     fn is_inside(&self, stored: &[u64]) -> bool {
         let above = |wanted: DimExpr| self.map[..self.tail].iter().position(|e| *e == wanted).map(|k| stored[k]);
         self.map[..self.tail].iter().zip(stored).all(|(e, x)| match *e {
@@ -58,13 +58,14 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// How many coordinates of each level of the tail make an element, as a range where it is one.
+    /// The range of coordinates of each level of the tail that are elements.
     fn ranges_below<'b>(&'b self, stored: &'b [u64]) -> impl Iterator<Item = Range<u64>> + 'b {
         let above = |wanted: DimExpr| self.map[..self.tail].iter().position(|e| *e == wanted).map(|k| stored[k]);
         let size = |d: usize| self.shape[d];
         self.map[self.tail..].iter().map(move |e| match *e {
             DimExpr::Dim(b) => {
-                // Each difference above says between which coordinates the other dimension is within bounds.
+                // A difference above determines the range of coordinates in which the other
+                // dimension is in bounds.
                 let differences = self.map[..self.tail].iter().zip(stored);
                 differences.fold(0..size(b), |range, (e, x)| match *e {
                     DimExpr::Diff(a, other) if other == b => {
@@ -78,7 +79,7 @@ impl<'a> Elements<'a> {
             }
             DimExpr::Mod(d, k) => match above(DimExpr::Div(d, k)) {
                 Some(quotient) => 0..size(d).saturating_sub(quotient.saturating_mul(k)).min(k),
-                // Quotient and remainder both lie below: together they are the dimension.
+                // Quotient and remainder are both in the tail: together they are the dimension.
                 None => 0..1,
             },
             DimExpr::Div(d, k) => match above(DimExpr::Mod(d, k)) {
@@ -89,10 +90,10 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// Whether room for what is no element holds the fill; the first place that does not is the diagnostic.
+    /// Checks that padding holds the fill; the diagnostic is of the first violation.
     pub fn check_rest(&self, values: &ValueArray, fill: Value) -> Result<()> {
-        let room: Vec<u64> = self.extents[self.tail..].to_vec();
-        let all: u64 = room.iter().fold(1, |count, extent| count.saturating_mul(*extent));
+        let sizes: Vec<u64> = self.extents[self.tail..].to_vec();
+        let all: u64 = sizes.iter().fold(1, |count, extent| count.saturating_mul(*extent));
         let mut coordinates = vec![0; self.shape.len()];
         let mut wrong: Option<(usize, Vec<u64>)> = None;
         tree::visit(&self.levels[..self.tail], &mut |stored, position| {
@@ -100,28 +101,28 @@ impl<'a> Elements<'a> {
             if (inside == all && self.is_inside(stored)) || wrong.is_some() {
                 return;
             }
-            let mut place: Vec<u64> = stored.iter().copied().chain(room.iter().map(|_| 0)).collect();
+            let mut tuple: Vec<u64> = stored.iter().copied().chain(sizes.iter().map(|_| 0)).collect();
             for offset in 0..all {
                 let mut rest = offset;
-                for (at, extent) in place[self.tail..].iter_mut().zip(&room).rev() {
+                for (at, extent) in tuple[self.tail..].iter_mut().zip(&sizes).rev() {
                     *at = rest % extent;
                     rest /= extent;
                 }
                 let position = position * all as usize + offset as usize;
-                if !map::restore(self.map, self.shape, &place, &mut coordinates)
+                if !map::restore(self.map, self.shape, &tuple, &mut coordinates)
                     && !values.get(position).same_number(fill)
                 {
-                    wrong = Some((position, place.clone()));
+                    wrong = Some((position, tuple.clone()));
                     return;
                 }
             }
         });
-        let Some((position, place)) = wrong else { return Ok(()) };
-        let place: Vec<String> = place.iter().map(u64::to_string).collect();
+        let Some((position, tuple)) = wrong else { return Ok(()) };
+        let tuple: Vec<String> = tuple.iter().map(u64::to_string).collect();
         let message = format!(
             "value {position} is {}, but its stored coordinates ({}) are out of bounds",
             values.get(position),
-            place.join(", ")
+            tuple.join(", ")
         );
         Err(Diagnostic::new(Code::E0701, message)
             .note("blocks and diagonals may reach beyond the tensor; what lies there holds the fill")

@@ -1,13 +1,13 @@
-//! Dimensions in another order, without touching what is stored.
+//! Permutation of dimensions (transposition), zero-copy.
 
-use super::{Parts, Tensor};
+use super::{Tensor, TensorParts};
 use std::sync::Arc;
 use tamis_ir::format::{DimExpr, Format};
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
 impl Tensor {
-    /// The same entries with the dimensions in another order: dimension `d` of the result is dimension `axes[d]` of this
-    /// tensor. Arrays are shared; it is the map of the format that changes.
+    /// The same entries with permuted dimensions: dimension `d` of the result is dimension
+    /// `axes[d]` of this tensor. Arrays are shared; only the map of the format changes.
     ///
     /// ```
     /// use tamis_ir::{Format, Value};
@@ -42,7 +42,7 @@ impl Tensor {
         let map = parts.format.map().iter().map(moved).collect();
         let format = Format::new(rank, map, parts.format.levels().to_vec(), parts.format.leaf())?;
         Ok(Tensor {
-            parts: Arc::new(Parts {
+            parts: Arc::new(TensorParts {
                 format,
                 extents: parts.extents.clone(),
                 shape: axes.iter().map(|axis| parts.shape[*axis]).collect(),

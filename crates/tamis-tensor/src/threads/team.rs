@@ -1,7 +1,9 @@
-//! Threads that have just worked wait a moment for more: waking one that sleeps takes longer than many a kernel.
+//! A team of spinning worker threads: threads that have just worked spin briefly for more work,
+//! because waking a sleeping thread takes longer than many kernels.
 //!
-//! A thread that waits has a seat. Whoever has work takes a seat whose thread waits, puts the work there, and looks later whether all that
-//! was asked for is done. Threads that sleep are called, which takes a while: work that they have not begun when all else is done is taken back.
+//! A spinning thread owns a seat. A caller takes a seat with a spinning thread, stores a job there,
+//! and later waits for all jobs. Sleeping threads are called through the pool, which takes longer:
+//! calls that have not started when all other jobs are done are taken back.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -12,22 +14,22 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a thread waits.
+/// The spinning time of a thread.
 const LINGER: Duration = Duration::from_micros(300);
 
-/// How many may wait at a time.
+/// The maximum number of spinning threads.
 const MOST: usize = 64;
 
-/// Nobody waits here.
+/// No thread spins at this seat.
 const FREE: u8 = 0;
-/// A thread waits for work.
+/// A thread spins for a job.
 const WAITING: u8 = 1;
-/// Somebody is about to give it work.
+/// A caller is storing a job.
 const TAKEN: u8 = 2;
-/// It has been given work.
+/// A job is stored.
 const READY: u8 = 3;
 
-/// Work for somebody who waits, of a team that ends only when it is done.
+/// A job for a spinning thread, of a team that outlives it.
 #[derive(Clone, Copy)]
 struct Job {
     team: *const Team<'static>,
@@ -39,50 +41,52 @@ struct Seat {
     job: UnsafeCell<Option<Job>>,
 }
 
-// SAFETY: a job is written by whoever has made the seat `TAKEN`, and read by the thread that waits when it is `READY`.
+// SAFETY: a job is written by the caller that has set the seat to `TAKEN`, and read by the spinning
+// thread when it is `READY`.
 unsafe impl Sync for Seat {}
 
 static SEATS: [Seat; MOST] = [const { Seat { state: AtomicU8::new(FREE), job: UnsafeCell::new(None) } }; MOST];
 
-/// Work, and how much of it others have been asked for and have not done yet.
+/// The work of a fork-join, and the number of jobs that other threads have not finished.
 pub(super) struct Team<'a> {
     work: &'a (dyn Fn(usize) + Sync),
     open: AtomicUsize,
-    /// Those who were called.
-    called: Mutex<Vec<Arc<Call>>>,
-    /// What the first of them panicked with.
+    /// The calls of sleeping threads.
+    called: Mutex<Vec<Arc<ThreadCall>>>,
+    /// The payload of the first panic.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    /// Others know where it is.
+    /// Other threads hold its address.
     _stays: PhantomPinned,
 }
 
-/// A call for somebody who sleeps.
-struct Call {
+/// A call of a sleeping thread.
+struct ThreadCall {
     job: Job,
-    /// Whether somebody has answered it, or it was taken back.
+    /// True once a thread has answered it, or it was taken back.
     over: AtomicBool,
     at: Instant,
 }
 
-// SAFETY: the team is used by whoever makes the call be over, which happens once; if that is who was called, it is one of those that the team waits for.
-unsafe impl Send for Call {}
+// SAFETY: the team is used only by the thread that sets `over`, which happens once; if that is the
+// called thread, the team waits for it.
+unsafe impl Send for ThreadCall {}
 // SAFETY: as above.
-unsafe impl Sync for Call {}
+unsafe impl Sync for ThreadCall {}
 
-impl Call {
-    /// Whether the work is the caller's of this function: nobody else has taken it.
+impl ThreadCall {
+    /// True if this call claims the job: no other thread has.
     fn take(&self) -> bool {
         !self.over.swap(true, Ordering::AcqRel)
     }
 
-    /// What the thread does that was called.
+    /// The entry point of the called thread.
     fn answer(&self) {
         let mine = self.take();
         if mine {
-            // SAFETY: the call was open, so the team waits for this.
+            // SAFETY: the call was open, so the team waits for it.
             unsafe { work_for(self.job) };
         }
-        // Whoever called a moment ago may call again.
+        // A recent caller may call again soon.
         if mine || self.at.elapsed() < LINGER {
             wait();
         }
@@ -95,17 +99,17 @@ impl<'a> Team<'a> {
         Team { work, open, called, panic: Mutex::new(None), _stays: PhantomPinned }
     }
 
-    /// Calls a thread that sleeps to do `work(worker)`. From now on the team stays where it is.
+    /// Calls a sleeping thread to run `work(worker)`. The team is pinned from now on.
     pub(super) fn call(self: Pin<&Self>, worker: usize) {
         let team = std::ptr::from_ref(self.get_ref()).cast::<Team<'static>>();
-        let call = Arc::new(Call { job: Job { team, worker }, over: AtomicBool::new(false), at: Instant::now() });
-        // Known before anybody is called: if that fails, it is taken back.
+        let call = Arc::new(ThreadCall { job: Job { team, worker }, over: AtomicBool::new(false), at: Instant::now() });
+        // Counted before the call: if the call fails, it is taken back.
         self.open.fetch_add(1, Ordering::Relaxed);
         self.called.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
         rayon::spawn(move || call.answer());
     }
 
-    /// The work that was not begun by those who were called, and will not be.
+    /// The jobs of calls that have not started, which are cancelled.
     fn take_back(&self) -> Vec<usize> {
         let called = std::mem::take(&mut *self.called.lock().unwrap_or_else(PoisonError::into_inner));
         let mine: Vec<usize> = called.iter().filter(|call| call.take()).map(|call| call.job.worker).collect();
@@ -113,7 +117,8 @@ impl<'a> Team<'a> {
         mine
     }
 
-    /// Asks a thread that waits to do `work(worker)`; false if none does. From now on the team stays where it is.
+    /// Asks a spinning thread to run `work(worker)`; false if there is none. The team is pinned
+    /// from now on.
     pub(super) fn ask(self: Pin<&Self>, worker: usize) -> bool {
         let taken = |seat: &&Seat| {
             seat.state.load(Ordering::Relaxed) == WAITING
@@ -122,13 +127,13 @@ impl<'a> Team<'a> {
         let Some(seat) = SEATS.iter().find(taken) else { return false };
         self.open.fetch_add(1, Ordering::Relaxed);
         let team = std::ptr::from_ref(self.get_ref()).cast::<Team<'static>>();
-        // SAFETY: the seat is taken, so nobody else writes or reads its job.
+        // SAFETY: the seat is taken, so no other thread writes or reads its job.
         unsafe { *seat.job.get() = Some(Job { team, worker }) };
         seat.state.store(READY, Ordering::Release);
         true
     }
 
-    /// Does what nobody has begun, and waits until all that was asked for is done; panics if some of it did.
+    /// Runs the jobs that have not started, and waits for all others; propagates a panic.
     pub(super) fn end(&self) {
         for worker in self.take_back() {
             (self.work)(worker);
@@ -141,71 +146,71 @@ impl<'a> Team<'a> {
     }
 
     fn all_done(&self) {
-        let mut turns = 0u32;
+        let mut spins = 0u32;
         while self.open.load(Ordering::Acquire) > 0 {
-            pause(&mut turns);
+            pause(&mut spins);
         }
     }
 }
 
 impl Drop for Team<'_> {
-    /// Others use the work until they have done it, whatever happens here.
+    /// Other threads use the work until they are done, even if this thread panics.
     fn drop(&mut self) {
         self.take_back();
         self.all_done();
     }
 }
 
-/// Nobody waits any more: of a process that was forked, only the thread that forked it is there.
-pub(super) fn leave_all() {
+/// Frees all seats: a forked process has only the thread that forked it.
+pub(super) fn free_all() {
     SEATS.iter().for_each(|seat| seat.state.store(FREE, Ordering::Relaxed));
 }
 
-/// Waits a moment; now and then, other threads may run here.
-fn pause(turns: &mut u32) {
-    *turns = turns.wrapping_add(1);
-    if turns.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
+/// Spins briefly, and occasionally yields to other threads.
+fn pause(spins: &mut u32) {
+    *spins = spins.wrapping_add(1);
+    if spins.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
 }
 
-/// Waits for work, and does what comes, until none has come for a while.
+/// Spins for jobs and runs them, until none has arrived for a while.
 pub(super) fn wait() {
     let free = |seat: &&Seat| {
         seat.state.load(Ordering::Relaxed) == FREE
             && seat.state.compare_exchange(FREE, WAITING, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     };
     let Some(seat) = SEATS.iter().find(free) else { return };
-    let (mut since, mut turns) = (Instant::now(), 0u32);
+    let (mut since, mut spins) = (Instant::now(), 0u32);
     loop {
         if seat.state.load(Ordering::Acquire) == READY {
-            // SAFETY: the seat is ready, so its job is this thread's.
+            // SAFETY: the seat is ready, so its job belongs to this thread.
             let job = unsafe { (*seat.job.get()).take() };
             if let Some(job) = job {
-                // SAFETY: the team waits for all that it has asked for before it ends.
+                // SAFETY: the team waits for all of its jobs before it ends.
                 unsafe { work_for(job) };
             }
             seat.state.store(WAITING, Ordering::Release);
             since = Instant::now();
         }
-        pause(&mut turns);
-        let late = turns.is_multiple_of(16) && since.elapsed() > LINGER;
+        pause(&mut spins);
+        let late = spins.is_multiple_of(16) && since.elapsed() > LINGER;
         if late && seat.state.compare_exchange(WAITING, FREE, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
             return;
         }
     }
 }
 
-/// Does what a team has asked for.
+/// Runs a job of a team.
 ///
 /// # Safety
 /// The team has not ended.
 unsafe fn work_for(job: Job) {
-    // SAFETY: promised by the caller.
+    // SAFETY: guaranteed by the caller.
     let team = unsafe { &*job.team };
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (team.work)(job.worker)))
         && let Ok(mut first) = team.panic.lock()
     {
         first.get_or_insert(panic);
     }
-    // Nothing of the team is used after this.
+    // The team is not used after this.
     team.open.fetch_sub(1, Ordering::Release);
 }

@@ -10,7 +10,7 @@ use crate::compile::{CompileOptions, Executable, Signature, compile};
 use crate::results::Results;
 use std::time::{Duration, Instant};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format, Program, Value};
-use tamis_tensor::{Part, Tensor};
+use tamis_tensor::{StoredPart, Tensor};
 
 /// The most rounds.
 const ROUNDS: usize = 101;
@@ -110,8 +110,8 @@ fn prepare(
     expected: Option<&Tensor>,
 ) -> Result<(Runner, Tensor), Diagnostics> {
     let triangle = match candidate.part {
-        Part::Whole => None,
-        Part::Lower(_) => Some(triangle_of(tensor)?),
+        StoredPart::Whole => None,
+        StoredPart::Lower(_) => Some(triangle_of(tensor)?),
     };
     let start = Instant::now();
     let part = triangle.as_ref().map(|(by_rows, lower)| lower.call(&[by_rows])).transpose()?;

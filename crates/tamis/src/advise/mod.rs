@@ -10,9 +10,9 @@ pub use task::ProductTask;
 
 use std::time::Duration;
 use tamis_ir::{Diagnostic, Diagnostics, Format};
-use tamis_tensor::{Part, Proposal, Statistics, Tensor, propose};
+use tamis_tensor::{Proposal, Statistics, StoredPart, Tensor, propose};
 
-/// How to find advice.
+/// The options of advice.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,7 +22,7 @@ use tamis_tensor::{Part, Proposal, Statistics, Tensor, propose};
 /// ```
 #[derive(Clone, Copy)]
 pub struct AdviseOptions<'a> {
-    /// Whether to time the formats; otherwise they are only proposed, with their sizes.
+    /// True if to time the formats; otherwise they are only proposed, with their sizes.
     pub measure: bool,
     /// The time limit. A conversion or run that has begun is completed.
     pub time_limit: Duration,
@@ -101,14 +101,14 @@ pub struct Candidate {
     /// The format.
     pub format: Format,
     /// The stored part of the tensor: all of it, or a triangle.
-    pub part: Part,
+    pub part: StoredPart,
     /// Why it was proposed.
     pub why: String,
     /// Bytes of all arrays.
     pub bytes: u64,
-    /// Whether `bytes` is exact, or an estimate.
+    /// True if `bytes` is exact, or an estimate.
     pub exact: bool,
-    /// Whether this is the usual format, the baseline of speedups.
+    /// True if this is the usual format, the baseline of speedups.
     pub usual: bool,
     /// The timed program.
     pub program: String,
@@ -147,7 +147,7 @@ pub struct FormatTimes {
 impl Candidate {
     fn new(proposal: Proposal, usual: bool, program: String) -> Candidate {
         let Proposal { format, part, why, bytes, exact } = proposal;
-        let prepare = (part != Part::Whole).then_some(task::LOWER);
+        let prepare = (part != StoredPart::Whole).then_some(task::LOWER);
         Candidate { format, part, why, bytes, exact, usual, program, prepare, outcome: Measurement::Untried }
     }
 

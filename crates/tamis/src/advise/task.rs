@@ -2,7 +2,7 @@
 
 use tamis_ir::format::Leaf;
 use tamis_ir::{DType, Format, Kind, Value};
-use tamis_tensor::{Mirror, Part, Proposal, Statistics, Tensor, ValueArray};
+use tamis_tensor::{Mirror, Proposal, Statistics, StoredPart, Tensor, ValueArray};
 
 /// The longest vector.
 const MAX_LENGTH: u64 = 1 << 28;
@@ -65,7 +65,7 @@ impl ProductTask {
     /// The program for a tensor that is stored as proposed; none if the proposal does not apply.
     pub(super) fn program(&self, proposal: &Proposal, constant: Option<Value>) -> Option<String> {
         let indices = self.indices(self.rank, ", ");
-        if let Part::Lower(mirror) = proposal.part {
+        if let StoredPart::Lower(mirror) = proposal.part {
             let other = match mirror {
                 Mirror::Same => "a",
                 Mirror::Minus => "-a",

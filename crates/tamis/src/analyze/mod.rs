@@ -14,7 +14,7 @@ use crate::results::Results;
 use crate::run::by_position;
 use crate::signature::Signature;
 use std::time::{Duration, Instant};
-use tamis_compiler::auto::{self, Operand, Prediction};
+use tamis_compiler::auto::{self, OperandStatistics, Prediction};
 use tamis_compiler::pipeline::Compilation;
 use tamis_compiler::schedule::Schedule;
 use tamis_ir::notation::Notation;
@@ -54,7 +54,7 @@ pub struct Analysis {
     pub runs: usize,
     /// The number of loop nests of the kernel.
     pub nests: usize,
-    /// Whether the time of each nest was measured.
+    /// True if the time of each nest was measured.
     pub nests_measured: bool,
     /// Conversions of operands, with their times.
     pub conversions: Vec<(String, Duration)>,
@@ -96,9 +96,9 @@ pub struct LoopAnalysis {
     pub depth: usize,
     /// Its line in the program's text, if it has one.
     pub line: Option<usize>,
-    /// How often it was entered.
+    /// The number of times it was entered.
     pub entered: u64,
-    /// How often its body ran, for one coordinate or a run of them.
+    /// The number of times its body ran, for one coordinate or a run of them.
     pub visits: u64,
     /// The steps of merges and searches that found these coordinates; 0 for a plain loop over
     /// positions.
@@ -119,10 +119,10 @@ pub struct LoopAnalysis {
     pub moved: BytesMoved,
     /// Seconds, with inner loops.
     pub seconds: f64,
-    /// Whether the time was measured; otherwise it is apportioned by counted work.
+    /// True if the time was measured; otherwise it is apportioned by counted work.
     pub measured: bool,
     /// The loops of the kernel that it was lowered to.
-    pub kernel_loops: Vec<KernelLoop>,
+    pub kernel_loops: Vec<LoopReport>,
 }
 
 impl LoopAnalysis {
@@ -135,14 +135,14 @@ impl LoopAnalysis {
 
 /// A loop of the kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KernelLoop {
+pub struct LoopReport {
     /// Its first line.
     pub text: String,
-    /// How often it was entered.
+    /// The number of times it was entered.
     pub entered: u64,
     /// The number of its iterations.
     pub iterations: u64,
-    /// Whether each iteration runs the body of the program's loop.
+    /// True if each iteration runs the body of the program's loop.
     pub visits: bool,
 }
 
@@ -208,7 +208,7 @@ pub fn analyze_notation(
     let refs: Vec<&Tensor> = converted.iter().map(|tensor| tensor.as_ref()).collect();
     let costs = crate::calibrate::costs()?;
     let predict = |compilation: &Compilation| {
-        let operands: Vec<Operand> = refs.iter().map(|tensor| Operand::of(tensor)).collect();
+        let operands: Vec<OperandStatistics> = refs.iter().map(|tensor| OperandStatistics::of(tensor)).collect();
         auto::predict(&compilation.program, &compilation.checked, &operands, &costs)
     };
     let mut analysis = measured(&plan.program, &refs, &options.compile, &predict, false)?;

@@ -6,7 +6,7 @@
 //! loops by counted work.
 
 use super::measure::{Measured, Run};
-use super::{Analysis, ArrayAnalysis, BytesMoved, KernelLoop, LoopAnalysis, NOTABLE_RATIO};
+use super::{Analysis, ArrayAnalysis, BytesMoved, LoopAnalysis, LoopReport, NOTABLE_RATIO};
 use std::collections::BTreeMap;
 use tamis_compiler::auto::Prediction;
 use tamis_compiler::counts::{Counts, LoopCounts, Traffic, nests};
@@ -87,7 +87,7 @@ fn loop_rows(
         let inside = tree[at + 1..].iter().take_while(|(_, inner, _)| inner > depth);
         let tiled = inside.map(|(inner, ..)| inner).find(|inner| counted.around.contains(&inner.0));
         let total = sum(own.iter().map(|(_, moved)| *moved));
-        let kernel_loops = counted.parts.iter().map(|part| KernelLoop {
+        let kernel_loops = counted.parts.iter().map(|part| LoopReport {
             text: part.text.clone(),
             entered: part.entered,
             iterations: part.iterations,

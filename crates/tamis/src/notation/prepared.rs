@@ -12,7 +12,7 @@ use tamis_ir::notation::Notation;
 use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec};
 use tamis_tensor::{LiteralRange, Tensor};
 
-/// How many schedules notation keeps; the oldest is evicted first.
+/// The maximum number of schedules of notation; the oldest is evicted first.
 const KEPT: usize = 16;
 
 /// Converts an operand, given by its position, to a format. The caller may memoise conversions.
@@ -166,7 +166,7 @@ impl PreparedNotation {
     }
 }
 
-/// Whether a text is NumPy's spelling, a single operand included.
+/// True if a text is NumPy's spelling, a single operand included.
 fn is_numpy_spelling(text: &str) -> bool {
     let letters = !text.trim().is_empty() && text.chars().all(|c| c.is_ascii_alphabetic() || c.is_whitespace());
     letters || Notation::is_einsum(text)
@@ -230,7 +230,7 @@ impl OperandScale {
         }
     }
 
-    /// Whether a tensor is of this scale; the same as `OperandScale::of(tensor) == *self`, without
+    /// True if a tensor is of this scale; the same as `OperandScale::of(tensor) == *self`, without
     /// allocation.
     fn matches(&self, tensor: &Tensor) -> bool {
         let shape = tensor.shape();

@@ -5,7 +5,7 @@
 
 use crate::run::{RunOptions, run};
 use num_complex::Complex;
-use tamis_backend::Storage;
+use tamis_backend::RawStorage;
 use tamis_ir::algebra::{Op, eval};
 use tamis_ir::format::Leaf;
 use tamis_ir::kernel::Elem;
@@ -16,7 +16,7 @@ use tamis_tensor::Tensor;
 const LONG: usize = 1 << 15;
 
 /// Combines the arrays of all chunks by an operator; none if they are not of this type.
-pub(crate) fn combine(elem: Elem, op: Op, chunks: Vec<Storage>, threads: usize) -> Option<Storage> {
+pub(crate) fn combine(elem: Elem, op: Op, chunks: Vec<RawStorage>, threads: usize) -> Option<RawStorage> {
     // Sums, the most frequent reductions, are evaluated natively.
     macro_rules! typed {
         ($rust:ty, $variant:ident, $sum:expr) => {{
@@ -57,10 +57,10 @@ pub(crate) fn combine(elem: Elem, op: Op, chunks: Vec<Storage>, threads: usize) 
 }
 
 fn fold<T: tamis_backend::runtime::Element + Send + Sync>(
-    chunks: Vec<Storage>,
+    chunks: Vec<RawStorage>,
     threads: usize,
     one: &(impl Fn(T, T) -> T + Sync),
-) -> Option<Storage> {
+) -> Option<RawStorage> {
     let chunks: Option<Vec<Vec<T>>> = chunks.into_iter().map(|chunk| chunk.into_vec().ok()).collect();
     let mut chunks = chunks?.into_iter();
     let mut first = chunks.next()?;
@@ -76,7 +76,7 @@ fn fold<T: tamis_backend::runtime::Element + Send + Sync>(
         }
     });
     drop(blocks);
-    Some(Storage::from_vec(first))
+    Some(RawStorage::from_vec(first))
 }
 
 /// The program that combines two tensors of a format and type by an operator.
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn logical_reductions_of_numbers_give_ones_and_zeros() {
-        let chunks = || vec![Storage::from_vec(vec![1.0, 1.0, 0.0]), Storage::from_vec(vec![1.0, 0.0, 1.0])];
+        let chunks = || vec![RawStorage::from_vec(vec![1.0, 1.0, 0.0]), RawStorage::from_vec(vec![1.0, 0.0, 1.0])];
         let combined = |op| combine(Elem::Value(DType::F64), op, chunks(), 1).unwrap().into_vec::<f64>().ok().unwrap();
         assert_eq!(combined(Op::And), [1.0, 0.0, 0.0]);
         assert_eq!(combined(Op::Or), [1.0, 1.0, 1.0]);

@@ -7,7 +7,7 @@
 use crate::output::Output;
 use std::sync::Mutex;
 use tamis_backend::runtime::Element;
-use tamis_backend::{KernelFailure, Storage};
+use tamis_backend::{KernelFailure, RawStorage};
 use tamis_ir::format::Width;
 use tamis_ir::kernel::{Elem, Kernel};
 use tamis_tensor::levels::ArrayRole;
@@ -22,8 +22,8 @@ pub(crate) fn rows(
     output: &Output,
     levels: &[u64],
     rows: &[u64],
-    chunks: &mut [Vec<Option<Storage>>],
-    joined: &mut [Option<Storage>],
+    chunks: &mut [Vec<Option<RawStorage>>],
+    joined: &mut [Option<RawStorage>],
     threads: usize,
 ) -> Result<(), KernelFailure> {
     // The number of positions of each chunk above the current level.
@@ -70,7 +70,7 @@ impl OutputArray<'_> {
     }
 
     /// Appends the arrays of all chunks, which have these lengths.
-    fn append(&self, chunks: &mut [Vec<Option<Storage>>], lens: &[usize]) -> Result<Storage, KernelFailure> {
+    fn append(&self, chunks: &mut [Vec<Option<RawStorage>>], lens: &[usize]) -> Result<RawStorage, KernelFailure> {
         let (mut all, rest) = self.take(chunks, lens.iter().sum())?;
         let size = all.element_size();
         let start = lens.first().map_or(0, |len| len * size);
@@ -86,10 +86,10 @@ impl OutputArray<'_> {
     fn positions(
         &self,
         outermost: bool,
-        chunks: &mut [Vec<Option<Storage>>],
+        chunks: &mut [Vec<Option<RawStorage>>],
         fibers: &[usize],
         counts: &[usize],
-    ) -> Result<Storage, KernelFailure> {
+    ) -> Result<RawStorage, KernelFailure> {
         let nnz: usize = counts.iter().sum();
         let width = self.width()?;
         if nnz as u64 > width.max() {
@@ -121,12 +121,12 @@ impl OutputArray<'_> {
     /// The array of the first chunk, grown to the total length, and the arrays of the others.
     fn take(
         &self,
-        chunks: &mut [Vec<Option<Storage>>],
+        chunks: &mut [Vec<Option<RawStorage>>],
         total: usize,
-    ) -> Result<(Storage, Vec<Option<Storage>>), KernelFailure> {
+    ) -> Result<(RawStorage, Vec<Option<RawStorage>>), KernelFailure> {
         let buffer = &self.kernel.buffers[self.buffer];
         let mut arrays = chunks.iter_mut().map(|chunk| chunk[self.buffer].take());
-        let mut all = arrays.next().flatten().unwrap_or(Storage::new(buffer.elem));
+        let mut all = arrays.next().flatten().unwrap_or(RawStorage::new(buffer.elem));
         if !all.grow(total) {
             let elements = total as u64;
             let bytes = elements.saturating_mul(buffer.elem.size() as u64);
@@ -140,7 +140,7 @@ impl OutputArray<'_> {
 /// Appends the positions of all chunks after the first, each offset by the elements before it.
 fn append_positions<T: Element + Into<u64> + Send + Sync>(
     to: &mut [T],
-    rest: &[Option<Storage>],
+    rest: &[Option<RawStorage>],
     fibers: &[usize],
     counts: &[usize],
     threads: usize,
@@ -149,7 +149,7 @@ fn append_positions<T: Element + Into<u64> + Send + Sync>(
     let mut before = counts.first().copied().unwrap_or(0);
     let mut from: Vec<(&[T], usize)> = Vec::new();
     for ((chunk, fibers), count) in rest.iter().zip(fibers.iter().skip(1)).zip(counts.iter().skip(1)) {
-        let array = chunk.as_ref().and_then(Storage::indices::<T>).unwrap_or_default();
+        let array = chunk.as_ref().and_then(RawStorage::indices::<T>).unwrap_or_default();
         from.push((array.get(1..fibers + 1).unwrap_or_default(), before));
         before += count;
     }
@@ -188,7 +188,7 @@ fn copy<T: Send + Sync, X: Copy + Send + Sync>(
 }
 
 /// The element of a position array at an index.
-fn element(array: &Storage, width: Width, index: usize) -> usize {
+fn element(array: &RawStorage, width: Width, index: usize) -> usize {
     let found = match width {
         Width::U8 => array.indices::<u8>().and_then(|x| x.get(index)).map(|n| u64::from(*n)),
         Width::U16 => array.indices::<u16>().and_then(|x| x.get(index)).map(|n| u64::from(*n)),

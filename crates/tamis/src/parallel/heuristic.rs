@@ -23,12 +23,12 @@ const SHORT: Duration = Duration::from_micros(30);
 /// the time to compile it.
 const COMPILE_AFTER: Duration = Duration::from_millis(10);
 
-/// How many parallel calls run before their time is compared: the first ones take fresh memory and
-/// wake sleeping threads.
+/// The number of parallel calls before their time is compared: the first ones allocate fresh memory
+/// and wake sleeping threads.
 const TRIES: u64 = 16;
 
-/// Where parallel calls took longer, one is tried again after this many sequential calls: the load
-/// of the machine changes.
+/// If parallel calls took longer, one is tried again after this many sequential calls: the load of
+/// the machine changes.
 const RETRY_AFTER: u64 = 64;
 
 /// Times of the calls of one executable for one set of sizes, in nanoseconds; 0 where there was no
@@ -44,18 +44,18 @@ pub(crate) struct ParallelHeuristic {
     parallel_calls: AtomicU64,
     /// Sequential calls since the last parallel one.
     sequential_since: AtomicU64,
-    /// Whether combining the results of many chunks takes too long.
+    /// True if combining the results of many chunks takes too long.
     coarse: AtomicBool,
 }
 
 impl ParallelHeuristic {
-    /// Whether to compile parallel code for operands that store `nnz` elements.
+    /// True if to compile parallel code for operands that store `nnz` elements.
     pub(crate) fn is_worth_compiling(&self, nnz: u64) -> bool {
         let spent = Duration::from_nanos(self.sequential_total.load(Ordering::Relaxed));
         nnz >= LARGE || (spent >= COMPILE_AFTER && self.least_sequential() >= SHORT)
     }
 
-    /// Whether threads should share a call. `rounds` says that the number of chunks changes how the
+    /// True if threads should share a call. `rounds` says that the number of chunks changes how the
     /// result is rounded.
     pub(crate) fn is_worth_parallelising(&self, nnz: u64, rounds: bool) -> bool {
         if rounds {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tamis_backend::cache::Cache;
-use tamis_backend::{KernelFailure, RawBuffer, Storage, llvm};
+use tamis_backend::{KernelFailure, RawBuffer, RawStorage, llvm};
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::lower::outer_partition::{OuterPartition, ResultShare, WHOLE_SHARE};
 use tamis_compiler::pipeline;
@@ -47,7 +47,7 @@ pub(crate) struct ParallelKernel {
 /// The arguments of the kernel for one chunk.
 struct ChunkCall {
     buffers: Vec<RawBuffer>,
-    storages: Vec<Option<Storage>>,
+    storages: Vec<Option<RawStorage>>,
     scalars: Vec<Value>,
 }
 
@@ -55,9 +55,9 @@ struct ChunkCall {
 // runs the chunk.
 unsafe impl Send for ChunkCall {}
 
-/// What the kernel wrote for one chunk.
+/// The results of one chunk.
 struct ChunkOutcome {
-    storages: Vec<Option<Storage>>,
+    storages: Vec<Option<RawStorage>>,
     status: Result<(), KernelFailure>,
     workspaces: Vec<(String, tamis_backend::runtime::workspace::WorkspaceReport)>,
 }
@@ -98,12 +98,12 @@ impl ParallelKernel {
         Ok(ParallelKernel { machine, partition, combiners: combiners?, program: compilation.program, strict, check })
     }
 
-    /// Whether a result is privatised.
+    /// True if a result is privatised.
     fn privatises(&self) -> bool {
         self.partition.shares.iter().any(|share| matches!(share, ResultShare::Private(_)))
     }
 
-    /// Whether the number of chunks changes how a privatised result is rounded.
+    /// True if the number of chunks changes how a privatised result is rounded.
     pub(crate) fn rounds(&self) -> bool {
         self.machine.outputs().iter().zip(&self.partition.shares).any(|(output, share)| match share {
             ResultShare::Private(op) => output.dtype().kind() > Kind::Int && !matches!(op, Op::Min | Op::Max),
@@ -188,8 +188,12 @@ impl ParallelKernel {
 
     /// Arrays that all chunks write, each its own elements: values of results whose levels are
     /// dense, or those of an operand.
-    fn shared(&self, sizes: &ParallelSizes, arguments: &[CallArgument]) -> Result<Vec<Option<Storage>>, KernelFailure> {
-        let mut shared: Vec<Option<Storage>> = Vec::new();
+    fn shared(
+        &self,
+        sizes: &ParallelSizes,
+        arguments: &[CallArgument],
+    ) -> Result<Vec<Option<RawStorage>>, KernelFailure> {
+        let mut shared: Vec<Option<RawStorage>> = Vec::new();
         shared.resize_with(self.machine.kernel().buffers.len(), || None);
         for ((output, share), levels) in self.machine.outputs().iter().zip(&self.partition.shares).zip(&sizes.levels) {
             let Some(values) = output.values else { continue };
@@ -202,7 +206,7 @@ impl ParallelKernel {
             };
             let cells = cells.unwrap_or(u64::MAX);
             let buffer = &self.machine.kernel().buffers[values];
-            let mut storage = Storage::new(buffer.elem);
+            let mut storage = RawStorage::new(buffer.elem);
             if !usize::try_from(cells).is_ok_and(|cells| storage.grow(cells)) {
                 let bytes = cells.saturating_mul(buffer.elem.size() as u64);
                 return Err(KernelFailure::Memory { buffer: buffer.name.clone(), elements: cells, bytes });
@@ -218,17 +222,17 @@ impl ParallelKernel {
         sizes: &ParallelSizes,
         inputs: &[RawBuffer],
         scalars: &[Value],
-        shared: &[Option<Storage>],
+        shared: &[Option<RawStorage>],
         k: usize,
         chunk: &Chunk,
     ) -> ChunkCall {
         let machine = &self.machine;
         let mut buffers = inputs.to_vec();
-        let mut storages: Vec<Option<Storage>> = Vec::new();
+        let mut storages: Vec<Option<RawStorage>> = Vec::new();
         storages.resize_with(buffers.len(), || None);
         for (buffer, elem) in machine.allocated() {
             if shared[*buffer].is_none() {
-                let storage = Storage::new(*elem);
+                let storage = RawStorage::new(*elem);
                 buffers[*buffer] = storage.raw();
                 storages[*buffer] = Some(storage);
             }
@@ -297,8 +301,8 @@ impl ParallelKernel {
         &self,
         sizes: &ParallelSizes,
         chunks: &[Chunk],
-        mut storages: Vec<Vec<Option<Storage>>>,
-        joined: &mut [Option<Storage>],
+        mut storages: Vec<Vec<Option<RawStorage>>>,
+        joined: &mut [Option<RawStorage>],
         arguments: &[CallArgument],
         threads: usize,
     ) -> Result<Vec<(usize, Tensor)>, CallError> {
@@ -323,8 +327,9 @@ impl ParallelKernel {
                         joined[values] = combine::combine(kernel.buffers[values].elem, *op, all, threads);
                         continue;
                     };
-                    let private =
-                        |chunk: &mut Vec<Option<Storage>>| output.tensor(shape, kernel, chunk, arguments, self.check);
+                    let private = |chunk: &mut Vec<Option<RawStorage>>| {
+                        output.tensor(shape, kernel, chunk, arguments, self.check)
+                    };
                     let private: Result<Vec<Tensor>, _> = storages.iter_mut().map(private).collect();
                     let private = private.map_err(|d| CallError::Result(output.tensor, d))?;
                     let all = combine::tensors(combiner, private, self.strict).map_err(CallError::Combination)?;
@@ -336,7 +341,7 @@ impl ParallelKernel {
     }
 }
 
-/// Whether the program declares its outermost loop parallel.
+/// True if the program declares its outermost loop parallel.
 pub(crate) fn is_requested(program: &Program) -> bool {
     program
         .body

@@ -94,7 +94,7 @@ fn holds(width: Width, largest: u64) -> bool {
     width == Width::U64 || largest < 1 << (8 * width.size())
 }
 
-/// Whether explicit widths equal the automatic ones.
+/// True if explicit widths equal the automatic ones.
 fn is_automatic(old: &Format, new: &Format, tensors: &[&Tensor]) -> bool {
     let wide = tensors
         .iter()

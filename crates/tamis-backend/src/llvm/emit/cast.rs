@@ -1,7 +1,7 @@
 //! LLVM IR of constants, conversions, truth tests and comparisons.
 
 use super::{Emitter, Val, ty};
-use tamis_ir::algebra::{Comparison, Predicate};
+use tamis_ir::algebra::{ComparisonOp, Predicate};
 use tamis_ir::{DType, Kind, Value};
 
 /// A float literal in LLVM syntax: the bits of a double.
@@ -94,8 +94,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Compares values of their own types: integers exactly, whatever they are, all else in the common type.
-    pub(super) fn compare(&mut self, op: Comparison, common: DType, a: (&Val, DType), b: (&Val, DType)) -> String {
+    /// Compares values of their own types: integers exactly, whatever they are, all else in the
+    /// common type.
+    pub(super) fn compare(&mut self, op: ComparisonOp, common: DType, a: (&Val, DType), b: (&Val, DType)) -> String {
         if a.1.kind().max(b.1.kind()) <= Kind::Int {
             return self.compare_integers(op, (a.0.re(), a.1), (b.0.re(), b.1));
         }
@@ -106,26 +107,26 @@ impl Emitter<'_> {
             let im = self.op(format!("fcmp oeq {number} {}, {}", x.im(), y.im()));
             let equal = self.op(format!("and i1 {re}, {im}"));
             return match op {
-                Comparison::Eq | Comparison::Le | Comparison::Ge => equal,
-                Comparison::Ne => self.op(format!("xor i1 {equal}, true")),
+                ComparisonOp::Eq | ComparisonOp::Le | ComparisonOp::Ge => equal,
+                ComparisonOp::Ne => self.op(format!("xor i1 {equal}, true")),
                 // Unequal complex numbers have no order.
-                Comparison::Lt | Comparison::Gt => "false".into(),
+                ComparisonOp::Lt | ComparisonOp::Gt => "false".into(),
             };
         }
         let in_which = if common == DType::F32 { common } else { DType::F64 };
         let (x, y) = (self.cast_real(x.re(), common, in_which), self.cast_real(y.re(), common, in_which));
         let predicate = match op {
-            Comparison::Eq => "oeq",
-            Comparison::Ne => "une",
-            Comparison::Lt => "olt",
-            Comparison::Le => "ole",
-            Comparison::Gt => "ogt",
-            Comparison::Ge => "oge",
+            ComparisonOp::Eq => "oeq",
+            ComparisonOp::Ne => "une",
+            ComparisonOp::Lt => "olt",
+            ComparisonOp::Le => "ole",
+            ComparisonOp::Gt => "ogt",
+            ComparisonOp::Ge => "oge",
         };
         self.op(format!("fcmp {predicate} {} {x}, {y}", ty(in_which)))
     }
 
-    fn compare_integers(&mut self, op: Comparison, a: (&str, DType), b: (&str, DType)) -> String {
+    fn compare_integers(&mut self, op: ComparisonOp, a: (&str, DType), b: (&str, DType)) -> String {
         // The narrowest comparison that holds both types exactly.
         let (wide, signed) = match (a.1, b.1) {
             (x, y) if x == y => (ty(x), x.is_signed_int()),
@@ -144,17 +145,17 @@ impl Emitter<'_> {
         let (x, y) = (widen(a), widen(b));
         let sign = if signed { "s" } else { "u" };
         let predicate = match op {
-            Comparison::Eq => "eq".to_string(),
-            Comparison::Ne => "ne".to_string(),
-            Comparison::Lt => format!("{sign}lt"),
-            Comparison::Le => format!("{sign}le"),
-            Comparison::Gt => format!("{sign}gt"),
-            Comparison::Ge => format!("{sign}ge"),
+            ComparisonOp::Eq => "eq".to_string(),
+            ComparisonOp::Ne => "ne".to_string(),
+            ComparisonOp::Lt => format!("{sign}lt"),
+            ComparisonOp::Le => format!("{sign}le"),
+            ComparisonOp::Gt => format!("{sign}gt"),
+            ComparisonOp::Ge => format!("{sign}ge"),
         };
         self.op(format!("icmp {predicate} {wide} {x}, {y}"))
     }
 
-    /// Whether a value is NaN, infinite or finite.
+    /// A test for NaN, infinite or finite values.
     pub(super) fn predicate(&mut self, op: Predicate, dtype: DType, value: &Val) -> String {
         if dtype.kind() <= Kind::Int {
             return (op == Predicate::IsFinite).to_string();

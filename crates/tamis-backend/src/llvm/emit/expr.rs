@@ -2,8 +2,8 @@
 //! operands.
 
 use super::ops::is_called;
-use super::{Emitter, MAX_TEXT_BYTES, Slot, Val, from_parts, parts_of, stored, ty};
-use tamis_ir::algebra::{Comparison, Form, Op};
+use super::{Emitter, MAX_TEXT_BYTES, Val, VariableLocation, from_parts, parts_of, stored, ty};
+use tamis_ir::algebra::{ComparisonOp, Form, Op};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Role};
 use tamis_ir::{DType, Value};
 
@@ -39,7 +39,7 @@ impl Emitter<'_> {
         let value = match self.kernel.expr(id) {
             Expr::Const(value) => return self.constant(*value),
             Expr::Var(var) => match &self.vars[var.index()] {
-                Some(Slot::Memory(_)) => self.variable(*var),
+                Some(VariableLocation::Memory(_)) => self.variable(*var),
                 _ => return self.variable(*var),
             },
             Expr::Load(buffer, index) => {
@@ -89,7 +89,7 @@ impl Emitter<'_> {
         let info = op.info();
         match &info.form {
             Form::Elementwise(lowerings) => {
-                // Only sums and products carry the promise not to overflow further down.
+                // Only sums and products carry the no-overflow flag further down.
                 let index = self.index && self.facts.is_index(id) && matches!(op, Op::Add | Op::Sub | Op::Mul);
                 let outer = std::mem::replace(&mut self.index, index);
                 let divisor = operands.get(1).and_then(|e| self.constant_of(*e)).map(|value| value.cast(operand));
@@ -129,7 +129,7 @@ impl Emitter<'_> {
                     Some(zero) => zero.clone(),
                     None => self.constant(Value::zero(operand)),
                 };
-                let equal = self.compare(Comparison::Eq, operand, (&values[0], operand), (&zero, operand));
+                let equal = self.compare(ComparisonOp::Eq, operand, (&values[0], operand), (&zero, operand));
                 self.choose(&equal, operand, &values[1], &values[0])
             }
             Form::Conversion(to) => {
@@ -160,7 +160,7 @@ impl Emitter<'_> {
         self.truth(&value, self.kernel.exprs.dtype(id))
     }
 
-    /// Whether an expression can be speculated: it reads no memory, and is cheap.
+    /// True if an expression can be speculated: it reads no memory, and is cheap.
     fn is_speculatable(&self, id: ExprId, budget: &mut usize) -> bool {
         if self.memo.contains_key(&id) {
             return true;
@@ -288,7 +288,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether all bits are zero, including the sign.
+/// True if all bits are zero, including the sign.
 fn is_zero(value: Value) -> bool {
     match value {
         Value::F64(x) => x.to_bits() == 0,

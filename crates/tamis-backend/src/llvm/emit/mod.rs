@@ -18,7 +18,7 @@ mod workspace;
 
 use super::CodegenOptions;
 use super::outline::{self, OutlinedFunction};
-use crate::facts::Facts;
+use crate::facts::KernelFacts;
 use crate::failure::{Status, bug};
 use crate::runtime::memory::{element_bytes, growth};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -68,7 +68,7 @@ impl Val {
 
 /// The location of a variable: a value in a register, or a stack slot.
 #[derive(Clone)]
-enum Slot {
+enum VariableLocation {
     Value(Val),
     Memory(Val),
 }
@@ -84,7 +84,7 @@ struct BufferAddress {
 /// The emitter of one function.
 struct Emitter<'a> {
     kernel: &'a Kernel,
-    facts: &'a Facts,
+    facts: &'a KernelFacts,
     check: bool,
     /// The entry block: stack slots, and loads of descriptors and scalars.
     entry: String,
@@ -92,7 +92,7 @@ struct Emitter<'a> {
     /// The label of the current block.
     block: String,
     next: usize,
-    vars: Vec<Option<Slot>>,
+    vars: Vec<Option<VariableLocation>>,
     buffer_addresses: Vec<BufferAddress>,
     labels: Vec<(LabelId, String)>,
     /// The ids of the workspaces whose pointers are loaded.
@@ -102,7 +102,7 @@ struct Emitter<'a> {
     /// The values of the expressions of this statement, and the order of their evaluation.
     memo: FxHashMap<ExprId, Val>,
     trail: Vec<ExprId>,
-    /// Whether integer arithmetic is index arithmetic, which does not overflow.
+    /// True if integer arithmetic is index arithmetic, which does not overflow.
     index: bool,
     /// Current fast-math flags of float operations.
     flags: &'static str,
@@ -110,17 +110,17 @@ struct Emitter<'a> {
     declarations: BTreeMap<String, String>,
     /// Loop metadata.
     loops: Vec<String>,
-    /// Whether some loop may be vectorised or unrolled.
+    /// True if some loop may be vectorised or unrolled.
     hinted: bool,
     /// The incoming values of the failure block: the status and the three operands.
     failures: [String; 4],
-    /// Whether the function has the out-of-memory exit.
+    /// True if the function has the out-of-memory exit.
     can_exhaust_memory: bool,
     /// The tiles that are held in vector registers.
     tiles: FxHashSet<BufferId>,
     /// The vector width of the target in bytes.
     vector_bytes: usize,
-    /// Whether float selects use vector blends, for lack of a scalar conditional move.
+    /// True if float selects use vector blends, for lack of a scalar conditional move.
     needs_blend: bool,
     /// The accumulators that outlive a loop.
     accumulators: Vec<vectorize::LoopAccumulator>,
@@ -129,11 +129,11 @@ struct Emitter<'a> {
 }
 
 /// The IR of a function.
-pub(super) struct Emitted {
+pub(super) struct FunctionIr {
     pub(super) text: String,
-    /// Whether some loop may be vectorised or unrolled, so that loop passes pay.
+    /// True if some loop may be vectorised or unrolled, so that loop passes pay.
     pub(super) hinted: bool,
-    /// Whether the kernel is large, so that code generation uses less effort.
+    /// True if the kernel is large, so that code generation uses less effort.
     pub(super) large: bool,
 }
 
@@ -144,19 +144,19 @@ const LARGE_KERNEL: usize = 50;
 /// statements.
 pub(super) fn emit(
     kernel: &Kernel,
-    facts: &Facts,
+    facts: &KernelFacts,
     options: &CodegenOptions,
     size: Option<usize>,
-) -> Result<Vec<Emitted>, Diagnostic> {
+) -> Result<Vec<FunctionIr>, Diagnostic> {
     outline::outline(kernel, size).iter().map(|function| emit_function(kernel, facts, options, function)).collect()
 }
 
 fn emit_function(
     kernel: &Kernel,
-    facts: &Facts,
+    facts: &KernelFacts,
     options: &CodegenOptions,
     function: &OutlinedFunction,
-) -> Result<Emitted, Diagnostic> {
+) -> Result<FunctionIr, Diagnostic> {
     let vector_bytes = vectorize::vector_bytes(&options.target);
     let mut emitter = Emitter {
         kernel,
@@ -199,7 +199,7 @@ fn emit_function(
         return Err(bug("the kernel is too large"));
     }
     let hinted = emitter.hinted;
-    Ok(Emitted { text: emitter.module(options), hinted, large: kernel.size() >= LARGE_KERNEL })
+    Ok(FunctionIr { text: emitter.module(options), hinted, large: kernel.size() >= LARGE_KERNEL })
 }
 
 impl Emitter<'_> {
@@ -319,14 +319,14 @@ impl Emitter<'_> {
                 }
             }
             let value = from_parts(parts);
-            self.vars[var.index()] = Some(Slot::Value(value.clone()));
+            self.vars[var.index()] = Some(VariableLocation::Value(value.clone()));
             if info.mutable {
                 let slot = self.slot(*var);
                 let saved = std::mem::take(&mut self.body);
                 self.write_slot(dtype, &slot, &value);
                 let stores = std::mem::replace(&mut self.body, saved);
                 self.entry.push_str(&stores);
-                self.vars[var.index()] = Some(Slot::Memory(slot));
+                self.vars[var.index()] = Some(VariableLocation::Memory(slot));
             }
         }
     }
@@ -406,7 +406,7 @@ impl Emitter<'_> {
             return BufferAddress { data: "null".into(), len: "0".into(), in_slots: false };
         }
         if let Role::Tile(size) = info.role
-            && Facts::on_stack(self.kernel, id)
+            && KernelFacts::on_stack(self.kernel, id)
         {
             let array = format!("[{} x {}]", size as usize * parts_of(info.elem.dtype()), stored(info.elem));
             self.at_entry(format!("%{name} = alloca {array}, align 64"));
@@ -545,7 +545,7 @@ impl Emitter<'_> {
         let info = self.kernel.buffer(id);
         if let Role::Tile(size) = info.role
             && self.facts.used[id.index()]
-            && !Facts::on_stack(self.kernel, id)
+            && !KernelFacts::on_stack(self.kernel, id)
         {
             let data = self.call_grow(id, &size.to_string(), Some(Value::zero(info.elem.dtype())));
             self.buffer_addresses[id.index()] = BufferAddress { data, len: size.to_string(), in_slots: false };

@@ -7,7 +7,8 @@ use tamis_ir::algebra::{Lowering, Op};
 use tamis_ir::{DType, Kind, Value};
 
 impl Emitter<'_> {
-    /// Applies an elementwise operator to operands of its type. `divisor` is the second operand, if it is a constant.
+    /// Applies an elementwise operator to operands of its type. `divisor` is the second operand, if
+    /// it is a constant.
     pub(super) fn elementwise(
         &mut self,
         op: Op,
@@ -44,7 +45,7 @@ impl Emitter<'_> {
     }
 
     /// An operator on one or two operands of one kind.
-    fn lower<E: Expand>(
+    fn lower<E: ExpandInLlvm>(
         &mut self,
         op: Op,
         lowering: Lowering<E>,
@@ -169,7 +170,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a shift amount is below the width, and an amount that always is.
+    /// A test that a shift amount is below the width, and the amount clamped to it.
     fn shift_amount(&mut self, dtype: DType, b: &str) -> (String, String) {
         let ty = ty(dtype);
         let width = 8 * dtype.size();
@@ -240,7 +241,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Whether an operator on a type calls the runtime library.
+/// True if an operator on a type calls the runtime library.
 pub(super) fn is_called(op: Op, dtype: DType) -> bool {
     let Form::Elementwise(lowerings) = &op.info().form else { return false };
     match dtype.kind() {
@@ -256,11 +257,11 @@ pub(super) fn is_called(op: Op, dtype: DType) -> bool {
 }
 
 /// An expansion of an operator into instructions.
-trait Expand {
+trait ExpandInLlvm {
     fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], divisor: Option<Value>) -> Val;
 }
 
-impl Expand for BoolExpansion {
+impl ExpandInLlvm for BoolExpansion {
     fn expand(self, emitter: &mut Emitter<'_>, _: DType, operands: &[&Val], _: Option<Value>) -> Val {
         match self {
             BoolExpansion::Not => Val::One(emitter.op(format!("xor i1 {}, true", operands[0].re()))),
@@ -268,20 +269,20 @@ impl Expand for BoolExpansion {
     }
 }
 
-impl Expand for IntExpansion {
+impl ExpandInLlvm for IntExpansion {
     fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], divisor: Option<Value>) -> Val {
         let b = operands.get(1).map_or("0", |b| b.re());
         Val::One(emitter.expand_int(self, dtype, operands[0].re(), b, divisor))
     }
 }
 
-impl Expand for FloatExpansion {
+impl ExpandInLlvm for FloatExpansion {
     fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], _: Option<Value>) -> Val {
         Val::One(emitter.expand_float(self, dtype, operands[0].re()))
     }
 }
 
-impl Expand for ComplexExpansion {
+impl ExpandInLlvm for ComplexExpansion {
     fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], _: Option<Value>) -> Val {
         emitter.expand_complex(self, dtype, operands)
     }

@@ -1,6 +1,6 @@
 //! LLVM IR of statements: control flow, counting loops, buffer growth, searches and sorts.
 
-use super::{DESCRIPTOR, Emitter, Slot, Val, parts_of, stored};
+use super::{DESCRIPTOR, Emitter, Val, VariableLocation, parts_of, stored};
 use crate::failure::Status;
 use crate::runtime::memory::{element_bytes, growth};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
@@ -115,8 +115,8 @@ impl Emitter<'_> {
     /// Reads a variable.
     pub(super) fn variable(&mut self, var: VarId) -> Val {
         match self.vars[var.index()].clone() {
-            Some(Slot::Memory(slot)) => self.read_slot(self.kernel.var(var).dtype, &slot),
-            Some(Slot::Value(value)) => value,
+            Some(VariableLocation::Memory(slot)) => self.read_slot(self.kernel.var(var).dtype, &slot),
+            Some(VariableLocation::Value(value)) => value,
             // The verifier has checked that a declaration dominates every use.
             None => self.constant(Value::zero(self.kernel.var(var).dtype)),
         }
@@ -124,7 +124,7 @@ impl Emitter<'_> {
 
     /// Assigns a variable.
     pub(super) fn assign(&mut self, var: VarId, value: &Val) {
-        if let Some(Slot::Memory(slot)) = self.vars[var.index()].clone() {
+        if let Some(VariableLocation::Memory(slot)) = self.vars[var.index()].clone() {
             self.write_slot(self.kernel.var(var).dtype, &slot, value);
         }
     }
@@ -136,9 +136,9 @@ impl Emitter<'_> {
         self.vars[var.index()] = Some(if mutable {
             let slot = self.slot(var);
             self.write_slot(dtype, &slot, &value);
-            Slot::Memory(slot)
+            VariableLocation::Memory(slot)
         } else {
-            Slot::Value(value)
+            VariableLocation::Value(value)
         });
     }
 

@@ -51,7 +51,7 @@ enum Stride {
 pub(super) struct VectorPlan<'a> {
     kernel: &'a Kernel,
     dtype: DType,
-    /// Whether loads may be gathers.
+    /// True if loads may be gathers.
     gathers: bool,
     strides: FxHashMap<VarId, Stride>,
     /// Memoised strides of expressions; `None` if an expression cannot be vectorised.
@@ -146,7 +146,7 @@ impl<'a> VectorPlan<'a> {
         }
     }
 
-    /// Whether an expression is zero in lanes whose loads are masked.
+    /// True if an expression is zero in lanes whose loads are masked.
     fn is_zero_when_masked(&self, id: ExprId) -> bool {
         let vector = |id: ExprId| self.expr_strides.get(&id) == Some(&Some(Stride::Vector));
         match self.kernel.expr(id) {
@@ -277,7 +277,7 @@ pub(super) fn vector_bytes(target: &TargetCpu) -> usize {
     }
 }
 
-/// Whether a CPU has vector blends, but no conditional move for floats.
+/// True if a CPU has vector blends, but no conditional move for floats.
 pub(super) fn needs_blend(target: &TargetCpu) -> bool {
     let has = |feature: &str| target.features.split(',').any(|word| word == feature);
     let known = matches!(target.cpu.as_str(), "x86-64-v2" | "x86-64-v3");
@@ -337,7 +337,7 @@ pub(super) fn vector_tiles(kernel: &Kernel, vector_bytes: usize) -> FxHashSet<Bu
 #[derive(Clone, Copy)]
 struct SingleVector {
     lanes: usize,
-    /// Whether its length is known at run time only: at most the lanes.
+    /// True if its length is known at run time only: at most the lanes.
     masked: bool,
 }
 
@@ -377,7 +377,7 @@ impl VectorPlan<'_> {
         found
     }
 
-    /// Whether an index depends only on the counter and on values from before the loop.
+    /// True if an index depends only on the counter and on values from before the loop.
     fn is_known_at_entry(&self, counter: VarId, index: ExprId) -> bool {
         let mut known = true;
         self.kernel.visit_expr(index, &mut |expr| {
@@ -407,7 +407,7 @@ impl VectorPlan<'_> {
     }
 }
 
-/// Whether masked loads are fast on the target.
+/// True if masked loads are fast on the target.
 fn has_masks(dtype: DType, vector_bytes: usize) -> bool {
     vector_bytes >= 32 && dtype.size() >= 4
 }

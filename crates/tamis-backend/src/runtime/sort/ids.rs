@@ -7,7 +7,7 @@ use super::super::scratch::{OutOfMemory, ScratchVec};
 pub(in super::super) trait SortItem: Copy + Send {
     /// The key shifted right by `shift`, truncated to a word.
     fn digit(self, shift: u32) -> usize;
-    /// Whether this item precedes another: by key, then by id.
+    /// True if this item precedes another: by key, then by id.
     fn before(&self, other: &Self) -> bool;
 }
 

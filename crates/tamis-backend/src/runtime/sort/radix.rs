@@ -21,7 +21,7 @@ const DIGIT_BITS: [u32; 2] = [8, 11];
 /// Maximum bytes that stay in the cache between passes.
 const MAX_CACHED_BYTES: usize = 2 << 20;
 
-/// Whether radix sort beats comparison sort: long lists amortise more passes, but lists beyond the
+/// True if radix sort beats comparison sort: long lists amortise more passes, but lists beyond the
 /// cache fewer.
 pub(super) fn suits<T: Coordinate>(len: usize, bits: BitRange) -> bool {
     let passes = pass_plan(len, bits).0 as usize;

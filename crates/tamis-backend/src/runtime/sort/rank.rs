@@ -23,7 +23,7 @@ pub(super) fn suits(len: usize, bits: BitRange) -> bool {
     }
 }
 
-/// Whether the CPU has 32-byte vectors and the bit instructions (AVX2, BMI1, BMI2, POPCNT).
+/// True if the CPU has 32-byte vectors and the bit instructions (AVX2, BMI1, BMI2, POPCNT).
 #[inline(always)]
 pub(super) fn wide_vectors() -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -5,7 +5,7 @@
 //! that can fail take a pointer to a failure, and return a negative number on failure: minus the
 //! status that the kernel returns. No function unwinds, whatever a policy does.
 
-use super::{MergeOp, PolicyViolation, Workspace, WorkspaceError, WorkspaceSpec};
+use super::{MergeOp, PolicyViolation, RuntimeWorkspace, WorkspaceError, WorkspaceSpec};
 use crate::failure::RawFailure;
 use crate::runtime::{Address, RawBuffer, arrays};
 use std::num::NonZero;
@@ -38,7 +38,7 @@ pub struct RawWorkspaceSpec {
     pub policy_len: u64,
     /// The capacity, or 0.
     pub capacity: u64,
-    /// Whether a worker thread sorts and merges: 0 or 1.
+    /// 1 if a worker thread sorts and merges, else 0.
     pub pipelined: u64,
 }
 
@@ -98,13 +98,14 @@ impl RawWorkspaceSpec {
 /// the compiler diagnoses.
 ///
 /// # Safety
-/// The specification is valid as its fields describe; for the buffers see [`Workspace::new`].
-unsafe extern "C" fn create(buffers: *mut RawBuffer, spec: *const RawWorkspaceSpec) -> *mut Workspace {
+/// The specification is valid as its fields describe; for the buffers see
+/// [`RuntimeWorkspace::new`].
+unsafe extern "C" fn create(buffers: *mut RawBuffer, spec: *const RawWorkspaceSpec) -> *mut RuntimeWorkspace {
     let make = || {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let (spec, buffer_ids) = (*spec).read()?;
-            Workspace::new(&spec, buffers, &buffer_ids).ok()
+            RuntimeWorkspace::new(&spec, buffers, &buffer_ids).ok()
         }
     };
     match catch_unwind(AssertUnwindSafe(make)) {
@@ -117,7 +118,7 @@ unsafe extern "C" fn create(buffers: *mut RawBuffer, spec: *const RawWorkspaceSp
 ///
 /// # Safety
 /// The workspace was created by [`create`], and is not used any more.
-unsafe extern "C" fn destroy(workspace: *mut Workspace) {
+unsafe extern "C" fn destroy(workspace: *mut RuntimeWorkspace) {
     if !workspace.is_null() {
         // SAFETY: guaranteed by the caller. A policy that panics in its destructor leaks, no more.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(unsafe { Box::from_raw(workspace) })));
@@ -130,9 +131,9 @@ unsafe extern "C" fn destroy(workspace: *mut Workspace) {
 /// `failure` is valid for writes.
 #[inline(always)]
 unsafe fn guarded(
-    workspace: &mut Workspace,
+    workspace: &mut RuntimeWorkspace,
     failure: *mut RawFailure,
-    action: impl FnOnce(&mut Workspace) -> Result<u64, WorkspaceError>,
+    action: impl FnOnce(&mut RuntimeWorkspace) -> Result<u64, WorkspaceError>,
 ) -> i64 {
     let result = if workspace.has_built_in_policy() {
         action(workspace)
@@ -157,7 +158,7 @@ unsafe fn guarded(
 /// The workspace was created by [`create`], and is used by one thread at a time. There are as many
 /// sizes as dimensions, and `failure` is valid for writes.
 unsafe extern "C" fn reset(
-    workspace: *mut Workspace,
+    workspace: *mut RuntimeWorkspace,
     _: *mut RawBuffer,
     sizes: *const i64,
     failure: *mut RawFailure,
@@ -176,7 +177,7 @@ unsafe extern "C" fn reset(
 /// # Safety
 /// As for [`reset`], with coordinates instead of sizes.
 unsafe extern "C" fn insert(
-    workspace: *mut Workspace,
+    workspace: *mut RuntimeWorkspace,
     _: *mut RawBuffer,
     coordinates: *const i64,
     failure: *mut RawFailure,
@@ -194,7 +195,7 @@ unsafe extern "C" fn insert(
 ///
 /// # Safety
 /// As for [`reset`].
-unsafe extern "C" fn reserve(workspace: *mut Workspace, _: *mut RawBuffer, failure: *mut RawFailure) -> i64 {
+unsafe extern "C" fn reserve(workspace: *mut RuntimeWorkspace, _: *mut RawBuffer, failure: *mut RawFailure) -> i64 {
     // SAFETY: guaranteed by the caller.
     unsafe { guarded(&mut *workspace, failure, |workspace| workspace.reserve(false).map(|_| 0)) }
 }
@@ -203,9 +204,9 @@ unsafe extern "C" fn reserve(workspace: *mut Workspace, _: *mut RawBuffer, failu
 ///
 /// # Safety
 /// As for [`reset`].
-unsafe extern "C" fn finalize(workspace: *mut Workspace, _: *mut RawBuffer, failure: *mut RawFailure) -> i64 {
+unsafe extern "C" fn finalize(workspace: *mut RuntimeWorkspace, _: *mut RawBuffer, failure: *mut RawFailure) -> i64 {
     // SAFETY: guaranteed by the caller.
-    unsafe { guarded(&mut *workspace, failure, Workspace::finalize) }
+    unsafe { guarded(&mut *workspace, failure, RuntimeWorkspace::finalize) }
 }
 
 /// # Safety
@@ -229,12 +230,12 @@ mod tests {
     use super::*;
     use crate::failure::Status;
     use crate::runtime::memory::release;
-    use crate::runtime::workspace::{AccumulationView, Lookup, Policy, register};
+    use crate::runtime::workspace::{AccumulationView, InsertionPolicy, Lookup, register};
     use tamis_ir::algebra::Op;
 
     struct Panics;
 
-    impl Policy for Panics {
+    impl InsertionPolicy for Panics {
         fn lookup(&mut self, _: &[u64], _: &AccumulationView<'_>) -> Result<Lookup, crate::runtime::OutOfMemory> {
             panic!("a custom policy")
         }
@@ -243,7 +244,7 @@ mod tests {
 
     /// Runs `test` on a workspace of two dimensions that adds `f64`, with three of a kernel's four
     /// buffers.
-    fn with(policy: &str, test: impl FnOnce(*mut Workspace, *mut RawBuffer, *mut RawFailure)) {
+    fn with(policy: &str, test: impl FnOnce(*mut RuntimeWorkspace, *mut RawBuffer, *mut RawFailure)) {
         let mut buffers = [RawBuffer::empty(); 4];
         let spec = RawWorkspaceSpec {
             dimensions: 2,

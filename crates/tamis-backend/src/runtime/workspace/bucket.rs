@@ -2,7 +2,7 @@
 //! the entries.
 
 use super::hash::{FLUSH_THRESHOLD, Hash};
-use super::policy::{AccumulationView, Lookup, Policy};
+use super::policy::{AccumulationView, InsertionPolicy, Lookup};
 use crate::runtime::scratch::{OutOfMemory, ScratchVec};
 
 /// Maximum chain length. A longer chain moves to a hash table, which bounds the steps of an
@@ -105,7 +105,7 @@ impl Bucket {
     }
 }
 
-impl Policy for Bucket {
+impl InsertionPolicy for Bucket {
     fn unique(&self) -> bool {
         true
     }

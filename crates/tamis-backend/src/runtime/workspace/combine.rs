@@ -14,7 +14,7 @@ use super::block_lists::{EntryRun, KeyedValue};
 use super::direct_table::DirectTable;
 use super::engine::prefetch;
 use super::merge_op::Fold;
-use super::packed_key::{Key, KeyedId};
+use super::packed_key::{KeyedId, SortKey};
 use crate::runtime::scratch::{OutOfMemory, ScratchVec};
 use crate::runtime::sort::ids;
 
@@ -40,7 +40,7 @@ const MIN_PARTITIONED_ENTRIES: usize = 256;
 const MAX_RADIX_BITS: u32 = 8;
 
 /// The scratch memory of combining.
-pub(super) struct Combiner<K: Key, T: Copy> {
+pub(super) struct Combiner<K: SortKey, T: Copy> {
     /// Double buffer of partitioned entries.
     partitioned: [ScratchVec<KeyedValue<K, T>>; 2],
     fused: [ScratchVec<u64>; 2],
@@ -59,7 +59,7 @@ pub(super) struct CombinedOutput<K, T> {
     pub(super) values: *mut T,
 }
 
-impl<K: Key, T: Copy + Send + 'static> Combiner<K, T> {
+impl<K: SortKey, T: Copy + Send + 'static> Combiner<K, T> {
     pub(super) fn new() -> Combiner<K, T> {
         Combiner {
             partitioned: [ScratchVec::new(), ScratchVec::new()],
@@ -440,7 +440,7 @@ impl CoordRange {
 /// # Safety
 /// The runs hold initialised entries, outside of this combiner; the output has space for all of
 /// them.
-unsafe fn innermost_range<K: Key, T>(runs: &[EntryRun<KeyedValue<K, T>>], innermost_bits: u32) -> CoordRange {
+unsafe fn innermost_range<K: SortKey, T>(runs: &[EntryRun<KeyedValue<K, T>>], innermost_bits: u32) -> CoordRange {
     let mask = if innermost_bits < usize::BITS { (1usize << innermost_bits) - 1 } else { usize::MAX };
     let (mut low, mut high) = (usize::MAX, 0);
     for (run, next) in runs.iter().zip(runs.iter().skip(1).map(Some).chain([None])) {
@@ -463,7 +463,7 @@ unsafe fn innermost_range<K: Key, T>(runs: &[EntryRun<KeyedValue<K, T>>], innerm
 /// # Safety
 /// The runs hold initialised entries, outside of this combiner; the output has space for all of
 /// them.
-unsafe fn survey<K: Key, T>(runs: &[EntryRun<KeyedValue<K, T>>]) -> (u128, bool) {
+unsafe fn survey<K: SortKey, T>(runs: &[EntryRun<KeyedValue<K, T>>]) -> (u128, bool) {
     let (mut differing, mut unsorted) = (0, false);
     // SAFETY: guaranteed by the caller.
     unsafe {
@@ -485,7 +485,7 @@ unsafe fn survey<K: Key, T>(runs: &[EntryRun<KeyedValue<K, T>>]) -> (u128, bool)
 /// # Safety
 /// The entries are initialised, and the output has space for them.
 #[inline(always)]
-unsafe fn fold_sorted<K: Key, T: Copy, F: Fold<T>>(
+unsafe fn fold_sorted<K: SortKey, T: Copy, F: Fold<T>>(
     fold: F,
     mut entries: impl Iterator<Item = *const KeyedValue<K, T>>,
     out: CombinedOutput<K, T>,

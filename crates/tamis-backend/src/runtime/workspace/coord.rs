@@ -1,13 +1,13 @@
 //! The `coord` policy: appends every entry; equal ones are combined when they are sorted.
 
-use super::policy::{AccumulationView, Lookup, Policy};
+use super::policy::{AccumulationView, InsertionPolicy, Lookup};
 use crate::runtime::scratch::OutOfMemory;
 
 /// Appends every entry. Best where few coordinates occur more than once, or the capacity is small.
 #[derive(Debug)]
 pub(super) struct Coord;
 
-impl Policy for Coord {
+impl InsertionPolicy for Coord {
     fn appends(&self) -> bool {
         true
     }

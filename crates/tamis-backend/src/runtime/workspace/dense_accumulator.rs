@@ -5,7 +5,7 @@ use super::block_lists::{EntryRun, KeyedValue};
 use super::direct_table::DirectTable;
 use super::engine::prefetch;
 use super::merge_op::Fold;
-use super::packed_key::{Key, Packing};
+use super::packed_key::{Packing, SortKey};
 use super::policy::CoordArray;
 use crate::runtime::scratch::OutOfMemory;
 
@@ -18,7 +18,7 @@ const MAX_SLOTS_PER_ENTRY: usize = 16;
 /// Prefetch distance, in entries.
 const PREFETCH_DISTANCE: usize = 16;
 
-/// Whether a dense accumulator suits keys of so many bits, with so many entries.
+/// True if a dense accumulator suits keys of so many bits, with so many entries.
 pub(super) fn suits(bits: u32, entries: usize) -> bool {
     bits <= MAX_KEY_BITS && 1usize << bits <= entries.saturating_mul(MAX_SLOTS_PER_ENTRY)
 }
@@ -64,7 +64,7 @@ impl<T: Copy + Send + 'static> DenseAccumulator<T> {
     ///
     /// # Safety
     /// The coordinate arrays and the values have `count` elements.
-    pub(super) unsafe fn fold_batch<K: Key, F: Fold<T>>(
+    pub(super) unsafe fn fold_batch<K: SortKey, F: Fold<T>>(
         &mut self,
         fold: F,
         packing: &Packing,
@@ -92,7 +92,7 @@ impl<T: Copy + Send + 'static> DenseAccumulator<T> {
     ///
     /// # Safety
     /// The entries are initialised.
-    pub(super) unsafe fn fold_runs<K: Key, F: Fold<T>>(&mut self, fold: F, runs: &[EntryRun<KeyedValue<K, T>>]) {
+    pub(super) unsafe fn fold_runs<K: SortKey, F: Fold<T>>(&mut self, fold: F, runs: &[EntryRun<KeyedValue<K, T>>]) {
         for run in runs {
             self.max_entries = self.size.min(self.max_entries.saturating_add(run.len));
             for k in 0..run.len {
@@ -114,7 +114,7 @@ impl<T: Copy + Send + 'static> DenseAccumulator<T> {
     ///
     /// # Safety
     /// The output has space for the maximum number of entries.
-    pub(super) unsafe fn drain<K: Key, F: Fold<T>>(
+    pub(super) unsafe fn drain<K: SortKey, F: Fold<T>>(
         &mut self,
         fold: F,
         packing: &Packing,

@@ -5,9 +5,9 @@ use super::WorkspaceError;
 use super::combine::Combiner;
 use super::dense_accumulator::{self, DenseAccumulator};
 use super::merge_op::Fold;
-use super::packed_key::{Key, Packing};
+use super::packed_key::{Packing, SortKey};
 use super::partitions::{Partitions, SPLIT_ENTRIES};
-use super::policy::{AccumulationView, CoordArray, Policy};
+use super::policy::{AccumulationView, CoordArray, InsertionPolicy};
 use crate::runtime::memory::{self, RawBuffer};
 use crate::runtime::scratch::{OutOfMemory, ScratchVec};
 use tamis_ir::format::Width;
@@ -18,7 +18,7 @@ pub(super) struct Batch<'a> {
     pub(super) coord_arrays: &'a [CoordArray],
     pub(super) values: *const u8,
     pub(super) count: usize,
-    pub(super) policy: &'a mut dyn Policy,
+    pub(super) policy: &'a mut dyn InsertionPolicy,
 }
 
 /// The kernel's output arrays: the coordinates of each dimension, then the values.
@@ -116,7 +116,7 @@ pub(super) trait MergeEngine: Send {
 }
 
 /// The engine for keys `K` and values `T`, combined by `F`.
-pub(super) struct TypedEngine<K: Key, T: Copy, F> {
+pub(super) struct TypedEngine<K: SortKey, T: Copy, F> {
     fold: F,
     partitions: Partitions<K, T>,
     dense: DenseAccumulator<T>,
@@ -128,7 +128,7 @@ pub(super) struct TypedEngine<K: Key, T: Copy, F> {
     folded_densely: u64,
 }
 
-impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> TypedEngine<K, T, F> {
+impl<K: SortKey, T: Copy + Send + 'static, F: Fold<T>> TypedEngine<K, T, F> {
     pub(super) fn new(fold: F) -> TypedEngine<K, T, F> {
         TypedEngine {
             fold,
@@ -186,11 +186,11 @@ impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> TypedEngine<K, T, F> {
     }
 }
 
-/// Whether entries are in key order without duplicates.
+/// True if entries are in key order without duplicates.
 ///
 /// # Safety
 /// As for [`MergeEngine::absorb`].
-unsafe fn is_sorted_unique<K: Key>(batch: &Batch<'_>, packing: &Packing) -> Result<bool, WorkspaceError> {
+unsafe fn is_sorted_unique<K: SortKey>(batch: &Batch<'_>, packing: &Packing) -> Result<bool, WorkspaceError> {
     let (mut previous, mut done): (Option<K>, usize) = (None, 0);
     // A short block first: most batches are out of order early.
     while done < batch.count {
@@ -214,7 +214,7 @@ unsafe fn is_sorted_unique<K: Key>(batch: &Batch<'_>, packing: &Packing) -> Resu
     Ok(true)
 }
 
-impl<K: Key, T: Copy + Send + 'static, F: Fold<T>> MergeEngine for TypedEngine<K, T, F> {
+impl<K: SortKey, T: Copy + Send + 'static, F: Fold<T>> MergeEngine for TypedEngine<K, T, F> {
     fn key_bits(&self) -> u32 {
         K::BITS
     }

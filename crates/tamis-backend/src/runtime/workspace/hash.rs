@@ -1,7 +1,7 @@
 //! The `hash` policy: an open-addressing hash table finds equal coordinates on insertion, so that
 //! entries are unique.
 
-use super::policy::{AccumulationView, Lookup, Policy};
+use super::policy::{AccumulationView, InsertionPolicy, Lookup};
 use crate::runtime::scratch::{OutOfMemory, ScratchVec};
 use std::hash::{BuildHasher, RandomState};
 
@@ -152,7 +152,7 @@ impl Hash {
     }
 }
 
-impl Policy for Hash {
+impl InsertionPolicy for Hash {
     fn unique(&self) -> bool {
         true
     }

@@ -2,9 +2,9 @@
 //! map keeps entries sorted at all times; a vector sorts them once, at the end.
 //!
 //! Both are usually slower than the other policies. Both are complete: they use nothing but
-//! [`Policy`].
+//! [`InsertionPolicy`].
 
-use super::policy::{AccumulationView, Lookup, Policy};
+use super::policy::{AccumulationView, InsertionPolicy, Lookup};
 use crate::runtime::scratch::OutOfMemory;
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ pub(super) struct Map {
     dimensions: usize,
 }
 
-impl Policy for Map {
+impl InsertionPolicy for Map {
     fn unique(&self) -> bool {
         true
     }
@@ -61,7 +61,7 @@ impl Policy for Map {
 #[derive(Debug)]
 pub(super) struct Vector;
 
-impl Policy for Vector {
+impl InsertionPolicy for Vector {
     fn appends(&self) -> bool {
         true
     }

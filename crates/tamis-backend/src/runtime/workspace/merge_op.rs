@@ -2,7 +2,7 @@
 //! `algebra::eval`.
 
 use super::engine::{MergeEngine, TypedEngine};
-use super::packed_key::Key;
+use super::packed_key::SortKey;
 use crate::runtime::memory::element_bytes;
 use num_complex::Complex;
 use std::ops::{BitAnd, BitOr, BitXor};
@@ -51,7 +51,7 @@ impl MergeOp {
 
 /// A fold of two elements in memory.
 pub(super) trait Fold<T>: Copy + Send + 'static {
-    /// Whether it costs less than a mispredicted branch, so that computing it speculatively pays.
+    /// True if it costs less than a mispredicted branch, so that computing it speculatively pays.
     const CHEAP: bool;
     fn fold(&self, a: T, b: T) -> T;
     /// The identity element, exact to the last bit, if there is one.
@@ -155,7 +155,7 @@ pub(super) fn engine(bits: u32, dtype: DType, merge: Option<MergeOp>, init: Valu
 }
 
 /// Engines with specialised loops for common operators.
-fn specialised<K: Key>(dtype: DType, merge: MergeOp, init: Value) -> Option<Box<dyn MergeEngine>> {
+fn specialised<K: SortKey>(dtype: DType, merge: MergeOp, init: Value) -> Option<Box<dyn MergeEngine>> {
     macro_rules! engine {
         ($t:ty, $fold:expr) => {
             Some(Box::new(TypedEngine::<K, $t, _>::new($fold)) as Box<dyn MergeEngine>)
@@ -236,7 +236,7 @@ fn specialised<K: Key>(dtype: DType, merge: MergeOp, init: Value) -> Option<Box<
     }
 }
 
-fn generic<K: Key>(dtype: DType, merge: MergeOp, init: Value) -> Box<dyn MergeEngine> {
+fn generic<K: SortKey>(dtype: DType, merge: MergeOp, init: Value) -> Box<dyn MergeEngine> {
     let fold = GenericFold { merge, dtype, init };
     match dtype.size() {
         1 => Box::new(TypedEngine::<K, [u8; 1], _>::new(fold)),

@@ -2,8 +2,8 @@
 //! coordinate order, each once.
 //!
 //! Entries are collected in an *accumulation array* in the kernel's own buffers: one array of
-//! coordinates per dimension, and one of values. The [`Policy`] determines how an insertion finds
-//! an existing entry: `coord`, `hash`, `bucket`, `map` or `vector`.
+//! coordinates per dimension, and one of values. The [`InsertionPolicy`] determines how an
+//! insertion finds an existing entry: `coord`, `hash`, `bucket`, `map` or `vector`.
 //!
 //! A full accumulation array is *flushed*. The coordinates are packed into keys (`packed_key`). The
 //! entries go to radix partitions by the highest bits of their keys (`partitions`, in
@@ -39,9 +39,9 @@ pub use abi::RawWorkspaceSpec;
 pub(super) use abi::SYMBOLS;
 pub use merge_op::MergeOp;
 pub use owned::OwnedWorkspace;
-pub use policy::{AccumulationView, Lookup, Policy, PolicyConstructor, appends, policies, register};
+pub use policy::{AccumulationView, InsertionPolicy, Lookup, PolicyConstructor, appends, policies, register};
 
-use super::memory::{self, RawBuffer, Storage, element_bytes};
+use super::memory::{self, RawBuffer, RawStorage, element_bytes};
 use super::scratch::OutOfMemory;
 use crate::failure::{RawFailure, Status};
 use engine::{Batch, OutputArrays};
@@ -83,7 +83,7 @@ pub struct WorkspaceSpec {
     pub policy: String,
     /// The capacity of the accumulation array; by default it grows.
     pub capacity: Option<NonZero<u64>>,
-    /// Whether a worker thread sorts and merges.
+    /// True if a worker thread sorts and merges.
     pub pipelined: bool,
 }
 
@@ -99,13 +99,13 @@ impl WorkspaceSpec {
         if self.merge.is_some() { &self.policy } else { "hash" }
     }
 
-    /// Whether compiled code appends inline; see [`Workspace`].
+    /// True if compiled code appends inline; see [`RuntimeWorkspace`].
     pub fn appends(&self) -> bool {
         appends(self.effective_policy()).unwrap_or(false)
     }
 }
 
-/// A violation of the contract of [`Policy`].
+/// A violation of the contract of [`InsertionPolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum PolicyViolation {
@@ -167,7 +167,7 @@ pub struct WorkspaceReport {
 /// `init` and then the value at `count`, and increments it. Otherwise it first calls
 /// `tamis_workspace_reserve`. All arrays have at least `capacity` elements.
 #[repr(C)]
-pub struct Workspace {
+pub struct RuntimeWorkspace {
     /// The number of entries in the accumulation array.
     pub(super) count: u64,
     /// The number of entries up to which insertions need no call of `reserve`.
@@ -182,7 +182,7 @@ pub struct Workspace {
     init: [u8; 16],
     spec: WorkspaceSpec,
     constructor: PolicyConstructor,
-    policy: Box<dyn Policy>,
+    policy: Box<dyn InsertionPolicy>,
     appends: bool,
     flush_threshold: usize,
     built_in: bool,
@@ -197,7 +197,7 @@ pub struct Workspace {
     report: WorkspaceReport,
 }
 
-impl std::fmt::Debug for Workspace {
+impl std::fmt::Debug for RuntimeWorkspace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Workspace")
             .field("spec", &self.spec)
@@ -208,7 +208,7 @@ impl std::fmt::Debug for Workspace {
     }
 }
 
-impl Workspace {
+impl RuntimeWorkspace {
     /// Creates a workspace on the kernel's arrays: those of the coordinates, then that of the
     /// values, as ids in a table of descriptors. Returns the reason if there is no such policy or
     /// operator.
@@ -223,7 +223,7 @@ impl Workspace {
         spec: &WorkspaceSpec,
         buffers: *mut RawBuffer,
         buffer_ids: &[usize],
-    ) -> Result<Workspace, String> {
+    ) -> Result<RuntimeWorkspace, String> {
         let dimensions = spec.widths.len();
         if buffer_ids.len() != dimensions + 1 {
             return Err(format!("{dimensions} dimensions need {} arrays, not {}", dimensions + 1, buffer_ids.len()));
@@ -245,7 +245,7 @@ impl Workspace {
         let mut elems: Vec<Elem> = spec.widths.iter().map(|width| Elem::Index(*width)).collect();
         elems.push(Elem::Value(spec.dtype));
         let (init, _) = element_bytes(Elem::Value(spec.dtype), spec.init);
-        Ok(Workspace {
+        Ok(RuntimeWorkspace {
             count: 0,
             capacity: 0,
             // SAFETY: guaranteed by the caller.
@@ -369,7 +369,7 @@ impl Workspace {
         capacity.map(|capacity| usize::try_from(capacity.get()).unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES))
     }
 
-    /// Whether entries may be flushed and merged.
+    /// True if entries may be flushed and merged.
     fn flushes(&self) -> bool {
         self.spec.merge.is_some()
     }
@@ -475,7 +475,7 @@ impl Workspace {
                 if self.policy.lookup(&coordinates, &entries)? != Lookup::New {
                     return Err(WorkspaceError::PolicyViolation(PolicyViolation::InvalidPosition));
                 }
-                // Counted from now on, so that the policy is told to forget them if the next lookup
+                // Counted from now on, so that the policy is asked to clear them if the next lookup
                 // fails.
                 self.count = position as u64 + 1;
             }
@@ -622,7 +622,7 @@ impl Workspace {
     fn spare_arrays(&self) -> SpareArrays {
         let mut policy = (self.constructor)();
         policy.set_sizes(&self.sizes);
-        SpareArrays { arrays: self.elems.iter().map(|elem| Storage::new(*elem)).collect(), policy }
+        SpareArrays { arrays: self.elems.iter().map(|elem| RawStorage::new(*elem)).collect(), policy }
     }
 
     /// Waits for the worker thread.
@@ -715,7 +715,7 @@ impl Workspace {
         report.peak_bytes = report.peak_bytes.max(accumulation + flushed + sort + policy);
     }
 
-    /// Whether the policy is built-in, and so never panics.
+    /// True if the policy is built-in, and so never panics.
     pub(super) fn has_built_in_policy(&self) -> bool {
         self.built_in
     }

@@ -1,6 +1,6 @@
 //! A workspace that owns its arrays, for use from Rust.
 
-use super::{MergeOp, Workspace, WorkspaceError, WorkspaceReport, WorkspaceSpec};
+use super::{MergeOp, RuntimeWorkspace, WorkspaceError, WorkspaceReport, WorkspaceSpec};
 use crate::runtime::arrays;
 use crate::runtime::memory::{RawBuffer, align, element_bytes, release};
 use tamis_ir::Value;
@@ -21,7 +21,7 @@ use tamis_ir::kernel::Elem;
 /// ```
 #[derive(Debug)]
 pub struct OwnedWorkspace {
-    pub(super) workspace: Workspace,
+    pub(super) workspace: RuntimeWorkspace,
     /// The descriptors of the arrays; the box pins their addresses.
     buffers: Box<[RawBuffer]>,
 }
@@ -33,7 +33,7 @@ impl OwnedWorkspace {
         let mut buffers: Box<[RawBuffer]> = buffer_ids.iter().map(|_| RawBuffer::empty()).collect();
         // SAFETY: the descriptors are empty, in a box that lives as long as the workspace, and not
         // aliased.
-        let workspace = unsafe { Workspace::new(spec, buffers.as_mut_ptr(), &buffer_ids)? };
+        let workspace = unsafe { RuntimeWorkspace::new(spec, buffers.as_mut_ptr(), &buffer_ids)? };
         Ok(OwnedWorkspace { workspace, buffers })
     }
 

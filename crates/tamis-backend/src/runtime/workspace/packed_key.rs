@@ -6,10 +6,10 @@ use super::policy::CoordArray;
 use crate::runtime::sort::ids::SortItem;
 
 /// An integer of packed coordinates.
-pub(super) trait Key: Copy + Ord + Send + 'static {
+pub(super) trait SortKey: Copy + Ord + Send + 'static {
     /// The width in bits.
     const BITS: u32;
-    /// Whether keys have digits for radix sort; wider keys are compared.
+    /// True if keys have digits for radix sort; wider keys are compared.
     const HAS_DIGITS: bool;
     const ZERO: Self;
     /// Shifts left by `bits` (at most 63), and writes a number into the low bits.
@@ -22,7 +22,7 @@ pub(super) trait Key: Copy + Ord + Send + 'static {
     fn differing(self, other: Self) -> u128;
 }
 
-impl Key for u64 {
+impl SortKey for u64 {
     const BITS: u32 = 64;
     const HAS_DIGITS: bool = true;
     const ZERO: u64 = 0;
@@ -44,7 +44,7 @@ impl Key for u64 {
     }
 }
 
-impl Key for u128 {
+impl SortKey for u128 {
     const BITS: u32 = 128;
     const HAS_DIGITS: bool = true;
     const ZERO: u128 = 0;
@@ -67,7 +67,7 @@ impl Key for u128 {
 }
 
 /// The most significant word comes first, so that arrays compare as integers do.
-impl<const N: usize> Key for [u64; N] {
+impl<const N: usize> SortKey for [u64; N] {
     const BITS: u32 = 64 * N as u32;
     const HAS_DIGITS: bool = false;
     const ZERO: [u64; N] = [0; N];
@@ -106,7 +106,7 @@ pub(super) struct KeyedId<K> {
     pub(super) id: u32,
 }
 
-impl<K: Key> SortItem for KeyedId<K> {
+impl<K: SortKey> SortItem for KeyedId<K> {
     #[inline(always)]
     fn digit(self, shift: u32) -> usize {
         self.key.digit(shift)
@@ -163,7 +163,7 @@ impl Packing {
     /// # Safety
     /// There is one coordinate array per dimension, each with `count` elements.
     #[inline(always)]
-    pub(super) unsafe fn pack<K: Key>(
+    pub(super) unsafe fn pack<K: SortKey>(
         &self,
         coord_arrays: &[CoordArray],
         count: usize,
@@ -178,7 +178,7 @@ impl Packing {
     /// # Safety
     /// There is one coordinate array per dimension, each with `first + count` elements.
     #[inline(always)]
-    pub(super) unsafe fn pack_range<K: Key>(
+    pub(super) unsafe fn pack_range<K: SortKey>(
         &self,
         coord_arrays: &[CoordArray],
         first: usize,
@@ -224,7 +224,7 @@ impl Packing {
     /// # Safety
     /// As for [`Packing::pack`].
     #[inline(always)]
-    unsafe fn pack_two<K: Key>(&self, coord_arrays: &[CoordArray], start: usize, keys: &mut [K]) -> bool {
+    unsafe fn pack_two<K: SortKey>(&self, coord_arrays: &[CoordArray], start: usize, keys: &mut [K]) -> bool {
         let ([CoordArray::U32(a), CoordArray::U32(b)], [a_bits, b_bits], [a_size, b_size]) =
             (coord_arrays, &self.bits[..], &self.sizes[..])
         else {
@@ -245,7 +245,7 @@ impl Packing {
     /// # Safety
     /// There is one coordinate array per dimension, each with space for all keys from there on, and
     /// not aliased.
-    pub(super) unsafe fn unpack<K: Key>(&self, keys: &[K], coord_arrays: &[CoordArray], first: usize) {
+    pub(super) unsafe fn unpack<K: SortKey>(&self, keys: &[K], coord_arrays: &[CoordArray], first: usize) {
         if let ([CoordArray::U32(a), CoordArray::U32(b)], [a_bits, b_bits]) = (coord_arrays, &self.bits[..]) {
             for (k, key) in keys.iter().enumerate() {
                 let (inner, rest) = key.pop(*b_bits);
@@ -281,7 +281,7 @@ impl Packing {
 /// # Safety
 /// There are as many coordinates as keys.
 #[inline(always)]
-unsafe fn push_all<K: Key, C: Copy + Into<u64>>(
+unsafe fn push_all<K: SortKey, C: Copy + Into<u64>>(
     keys: &mut [K],
     data: *const C,
     bits: u32,
@@ -314,7 +314,7 @@ unsafe fn push_all<K: Key, C: Copy + Into<u64>>(
 /// # Safety
 /// There is space for as many coordinates as there are keys.
 #[inline(always)]
-unsafe fn pop_all<K: Key, C>(keys: &mut [K], data: *mut C, bits: u32, narrow: impl Fn(u64) -> C) {
+unsafe fn pop_all<K: SortKey, C>(keys: &mut [K], data: *mut C, bits: u32, narrow: impl Fn(u64) -> C) {
     for (k, key) in keys.iter_mut().enumerate() {
         let (coordinate, rest) = key.pop(bits);
         *key = rest;
@@ -327,7 +327,7 @@ unsafe fn pop_all<K: Key, C>(keys: &mut [K], data: *mut C, bits: u32, narrow: im
 mod tests {
     use super::*;
 
-    fn round_trip<K: Key + std::fmt::Debug>(sizes: &[u64]) {
+    fn round_trip<K: SortKey + std::fmt::Debug>(sizes: &[u64]) {
         let mut packing = Packing::default();
         packing.set(sizes.iter().copied());
         assert!(packing.total <= K::BITS);

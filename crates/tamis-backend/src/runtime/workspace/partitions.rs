@@ -14,7 +14,7 @@ use super::block_lists::{AppendCursor, BLOCK, BlockArena, BlockList, EntryRun, K
 use super::combine::{CombinedOutput, Combiner};
 use super::engine::prefetch_to_write;
 use super::merge_op::Fold;
-use super::packed_key::{Key, Packing};
+use super::packed_key::{Packing, SortKey};
 use super::policy::CoordArray;
 use crate::runtime::scratch::{OutOfMemory, ScratchVec};
 
@@ -42,7 +42,7 @@ const MIN_COMBINED_ENTRIES: usize = 1 << 14;
 const GROWTH: usize = 5;
 
 /// All partitions of a workspace.
-pub(super) struct Partitions<K: Key, T: Copy> {
+pub(super) struct Partitions<K: SortKey, T: Copy> {
     blocks: BlockArena<KeyedValue<K, T>>,
     /// The append position of each partition; their number is a power of two.
     cursors: Vec<AppendCursor<KeyedValue<K, T>>>,
@@ -58,7 +58,7 @@ pub(super) struct Partitions<K: Key, T: Copy> {
 }
 
 // SAFETY: cursors and runs point into the blocks, which the partitions own.
-unsafe impl<K: Key, T: Copy + Send> Send for Partitions<K, T> {}
+unsafe impl<K: SortKey, T: Copy + Send> Send for Partitions<K, T> {}
 
 #[derive(Clone, Copy)]
 struct Partition {
@@ -67,7 +67,7 @@ struct Partition {
     limit: usize,
 }
 
-impl<K: Key, T: Copy + Send + 'static> Partitions<K, T> {
+impl<K: SortKey, T: Copy + Send + 'static> Partitions<K, T> {
     pub(super) fn new() -> Partitions<K, T> {
         Partitions {
             blocks: BlockArena::new(),
@@ -100,7 +100,7 @@ impl<K: Key, T: Copy + Send + 'static> Partitions<K, T> {
             .sum()
     }
 
-    /// Whether there is more than one partition.
+    /// True if there is more than one partition.
     pub(super) fn is_split(&self) -> bool {
         self.partitions.len() > 1
     }

@@ -3,9 +3,9 @@
 
 use super::engine::{Batch, MergeEngine};
 use super::packed_key::Packing;
-use super::policy::{CoordArray, Policy};
+use super::policy::{CoordArray, InsertionPolicy};
 use super::{PolicyViolation, WorkspaceError};
-use crate::runtime::memory::Storage;
+use crate::runtime::memory::RawStorage;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -19,8 +19,8 @@ pub(super) struct MergeState {
 /// The back buffer: a spare accumulation array and its policy.
 pub(super) struct SpareArrays {
     /// One coordinate array per dimension, then the values.
-    pub(super) arrays: Vec<Storage>,
-    pub(super) policy: Box<dyn Policy>,
+    pub(super) arrays: Vec<RawStorage>,
+    pub(super) policy: Box<dyn InsertionPolicy>,
 }
 
 /// A flush for the worker thread, which returns it when done.

@@ -40,12 +40,12 @@ impl AccumulationView<'_> {
         self.count
     }
 
-    /// Whether there are no entries.
+    /// True if there are no entries.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether there is no capacity for another entry.
+    /// True if there is no capacity for another entry.
     pub fn is_full(&self) -> bool {
         self.full
     }
@@ -62,7 +62,7 @@ impl AccumulationView<'_> {
         (position < self.count).then(|| array.get(position))
     }
 
-    /// Whether the entry at a position has these coordinates.
+    /// True if the entry at a position has these coordinates.
     #[inline]
     pub fn holds(&self, position: usize, coordinates: &[u64]) -> bool {
         position < self.count
@@ -79,7 +79,7 @@ pub enum Lookup {
     /// They are new: the entry gets position `entries.len()`, and the policy has recorded it.
     New,
     /// They are new, and the accumulation array is full. The workspace grows or flushes it
-    /// ([`Policy::clear`] comes first), and looks them up once again.
+    /// ([`InsertionPolicy::clear`] comes first), and looks them up once again.
     Full,
 }
 
@@ -97,7 +97,7 @@ pub enum Lookup {
 /// default sort is used.
 ///
 /// ```
-/// use tamis_backend::runtime::workspace::{WorkspaceSpec, AccumulationView, MergeOp, OwnedWorkspace, Lookup, Policy, register};
+/// use tamis_backend::runtime::workspace::{WorkspaceSpec, AccumulationView, MergeOp, OwnedWorkspace, Lookup, InsertionPolicy, register};
 /// use tamis_backend::runtime::OutOfMemory;
 /// use tamis_ir::{DType, Value, algebra::Op};
 ///
@@ -105,7 +105,7 @@ pub enum Lookup {
 /// #[derive(Default)]
 /// struct LastEntry;
 ///
-/// impl Policy for LastEntry {
+/// impl InsertionPolicy for LastEntry {
 ///     fn lookup(&mut self, coordinates: &[u64], entries: &AccumulationView<'_>) -> Result<Lookup, OutOfMemory> {
 ///         Ok(match entries.len().checked_sub(1) {
 ///             Some(last) if entries.holds(last, coordinates) => Lookup::Found(last),
@@ -129,15 +129,15 @@ pub enum Lookup {
 /// let entries = workspace.finalize().unwrap();
 /// assert_eq!(entries, [(vec![0, 1], Value::F64(9.0)), (vec![2, 1], Value::F64(24.0))]);
 /// ```
-pub trait Policy: Send {
-    /// Whether every lookup is [`Lookup::New`] while there is capacity. Then [`Policy::lookup`] is
-    /// never called, and compiled code appends inline.
+pub trait InsertionPolicy: Send {
+    /// True if every lookup is [`Lookup::New`] while there is capacity. Then
+    /// [`InsertionPolicy::lookup`] is never called, and compiled code appends inline.
     fn appends(&self) -> bool {
         false
     }
 
-    /// Whether entries are unique: [`Policy::lookup`] finds every entry since the last
-    /// [`Policy::clear`]. Required where equal entries cannot be combined later.
+    /// True if entries are unique: [`InsertionPolicy::lookup`] finds every entry since the last
+    /// [`InsertionPolicy::clear`]. Required where equal entries cannot be combined later.
     fn unique(&self) -> bool {
         false
     }
@@ -174,7 +174,7 @@ pub trait Policy: Send {
 }
 
 /// Creates a policy.
-pub type PolicyConstructor = fn() -> Box<dyn Policy>;
+pub type PolicyConstructor = fn() -> Box<dyn InsertionPolicy>;
 
 struct RegisteredPolicy {
     name: String,
@@ -218,7 +218,7 @@ pub fn policies() -> Vec<String> {
     BUILT_IN.iter().map(|row| row.0.to_string()).chain(rows.iter().map(|row| row.name.clone())).collect()
 }
 
-/// Whether insertions by the policy of this name always append, so that compiled code can append
+/// True if insertions by the policy of this name always append, so that compiled code can append
 /// inline; `None` if there is no such policy.
 pub fn appends(name: &str) -> Option<bool> {
     find(name).map(|(constructor, _)| constructor().appends())

@@ -351,7 +351,7 @@ fn invalid_specifications_are_rejected() {
 /// Policies that violate their contract.
 struct ViolatingPolicy(fn(&AccumulationView<'_>) -> Lookup, bool);
 
-impl Policy for ViolatingPolicy {
+impl InsertionPolicy for ViolatingPolicy {
     fn lookup(&mut self, _: &[u64], entries: &AccumulationView<'_>) -> Result<Lookup, OutOfMemory> {
         Ok((self.0)(entries))
     }

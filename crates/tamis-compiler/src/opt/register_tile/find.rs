@@ -18,7 +18,7 @@ const OPERATIONS: usize = 24;
 const SHORTEST: i64 = 4;
 
 /// The dense loop inside a nest.
-pub(super) struct Row {
+pub(super) struct DenseRow {
     pub(super) buffer: BufferId,
     /// The dense loop.
     pub(super) counter: VarId,
@@ -29,7 +29,7 @@ pub(super) struct Row {
     /// The index of the store, in terms of the counter and of values that are invariant in the
     /// nest.
     pub(super) index: ExprId,
-    /// Whether the body of the outermost loop is the dense loop alone, so that its first iteration
+    /// True if the body of the outermost loop is the dense loop alone, so that its first iteration
     /// reaches it.
     pub(super) direct: bool,
 }
@@ -46,7 +46,7 @@ pub(super) enum RowExists {
 
 impl Tile {
     /// The row that a loop nest updates, if the nest has no other effect and a tile is profitable.
-    pub(super) fn find(&mut self, nest: &Stmt, before: &[Stmt]) -> Option<(Row, RowExists)> {
+    pub(super) fn find(&mut self, nest: &Stmt, before: &[Stmt]) -> Option<(DenseRow, RowExists)> {
         let row = self.row(nest)?;
         let kernel = self.editor.kernel();
         let effects = Effects::of(std::slice::from_ref(nest));
@@ -75,7 +75,7 @@ impl Tile {
     }
 
     /// The dense loop of a nest whose other statements are all pure.
-    fn row(&mut self, nest: &Stmt) -> Option<Row> {
+    fn row(&mut self, nest: &Stmt) -> Option<DenseRow> {
         let mut names: FxHashMap<VarId, ExprId> = FxHashMap::default();
         let mut at = nest;
         let mut depth = 0;
@@ -114,7 +114,7 @@ impl Tile {
         (counter, start, stop): (VarId, ExprId, ExprId),
         (buffer, index, value): (BufferId, ExprId, ExprId),
         depth: usize,
-    ) -> Option<Row> {
+    ) -> Option<DenseRow> {
         if depth == 0 || self.editor.kernel().var(counter).mutable {
             return None;
         }
@@ -145,12 +145,12 @@ impl Tile {
         // Names are expanded, since the nest may declare them; their definitions are checked
         // against its effects.
         let [index, start, stop] = [place, start, stop].map(|id| self.resolved(id, names));
-        Some(Row { buffer, counter, start, stop, value, index, direct: depth == 1 })
+        Some(DenseRow { buffer, counter, start, stop, value, index, direct: depth == 1 })
     }
 
     /// Proves that the elements of a row exist before the nest runs; also returns the buffers that
     /// the index loads.
-    fn there(&mut self, nest: &Stmt, row: &Row, first: ExprId, before: &[Stmt]) -> Option<RowExists> {
+    fn there(&mut self, nest: &Stmt, row: &DenseRow, first: ExprId, before: &[Stmt]) -> Option<RowExists> {
         let len = self.length(row);
         let kernel = self.editor.kernel();
         let mut known = true;
@@ -187,7 +187,7 @@ impl Tile {
     }
 
     /// The fill of exactly this row, if only declarations stand between it and the nest.
-    fn filled(&self, row: &Row, first: ExprId, len: ExprId, before: &[Stmt]) -> Option<RowExists> {
+    fn filled(&self, row: &DenseRow, first: ExprId, len: ExprId, before: &[Stmt]) -> Option<RowExists> {
         for (at, stmt) in before.iter().enumerate().rev() {
             match *stmt {
                 Stmt::Let { value, .. } if !reads(self.editor.kernel(), value, row.buffer) => {}
@@ -209,8 +209,8 @@ fn reads(kernel: &Kernel, id: ExprId, buffer: BufferId) -> bool {
     found
 }
 
-/// Whether only the dense loop of a nest accesses the buffer of its row.
-fn is_only_touched_by(kernel: &Kernel, stmt: &Stmt, row: &Row) -> bool {
+/// True if only the dense loop of a nest accesses the buffer of its row.
+fn is_only_touched_by(kernel: &Kernel, stmt: &Stmt, row: &DenseRow) -> bool {
     if matches!(stmt, Stmt::For { var, .. } if *var == row.counter) {
         return true;
     }
@@ -219,7 +219,7 @@ fn is_only_touched_by(kernel: &Kernel, stmt: &Stmt, row: &Row) -> bool {
     !touched && stmt.blocks().flatten().all(|stmt| is_only_touched_by(kernel, stmt, row))
 }
 
-/// Whether the nest reads positions or coordinates outside the dense loop: then the rows of other
+/// True if the nest reads positions or coordinates outside the dense loop: then the rows of other
 /// operands are at arbitrary places.
 fn follows_coordinates(kernel: &Kernel, nest: &Stmt, counter: VarId) -> bool {
     let mut found = false;
@@ -235,9 +235,9 @@ fn follows_coordinates(kernel: &Kernel, nest: &Stmt, counter: VarId) -> bool {
     found
 }
 
-/// Whether the work per element is small and uniform along the row: contiguous loads, no select of
+/// True if the work per element is small and uniform along the row: contiguous loads, no select of
 /// addresses.
-fn is_for_vectors(kernel: &Kernel, row: &Row) -> bool {
+fn is_for_vectors(kernel: &Kernel, row: &DenseRow) -> bool {
     // Counted first: the checks below visit shared operands repeatedly.
     let small = |id: ExprId| cost::operations(kernel, id, OPERATIONS) <= OPERATIONS;
     if !small(row.index) || !small(row.value) || step(kernel, row.index, row.counter) != Some(1) {

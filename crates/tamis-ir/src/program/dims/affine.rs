@@ -1,14 +1,14 @@
-//! Affine forms of integer expressions over loop indices, and the ranges they take.
+//! Affine forms of integer expressions over loop indices, and their ranges.
 
 use super::super::{Expr, ExprId, Extent, IndexId};
-use super::Inference;
+use super::DimInference;
 use crate::algebra::{DType, Op};
 
-pub(super) type Affine = crate::affine::Affine<IndexId>;
+pub(super) type IndexAffine = crate::affine::Affine<IndexId>;
 
-impl Inference<'_> {
-    /// Finds out which bound names are affine, in the order of the program: each is looked at once, however often
-    /// it is used.
+impl DimInference<'_> {
+    /// Computes the affine forms of bound names, in program order: each is analysed once,
+    /// regardless of the number of its uses.
     pub(super) fn understand_lets(&mut self) {
         for k in 0..self.lets.len() {
             let (var, value) = self.lets[k];
@@ -23,38 +23,38 @@ impl Inference<'_> {
         self.affine(id).filter(|affine| affine.terms.is_empty()).map(|affine| affine.constant)
     }
 
-    /// An expression as a sum over loop indices, if it is one. Only what is computed in `i64` is: other
-    /// types wrap elsewhere.
-    pub(super) fn affine(&mut self, id: ExprId) -> Option<Affine> {
+    /// The affine form of an expression, if it has one. Only `i64` expressions have: other types
+    /// wrap around elsewhere.
+    pub(super) fn affine(&mut self, id: ExprId) -> Option<IndexAffine> {
         let program = self.program;
         match program.expr(id) {
-            Expr::Literal(value) => value.as_i64().map(Affine::constant),
-            Expr::Index(index) => Some(Affine::atom(*index)),
+            Expr::Literal(value) => value.as_i64().map(IndexAffine::constant),
+            Expr::Index(index) => Some(IndexAffine::atom(*index)),
             Expr::Var(var) => self.understood.get(var).cloned(),
             Expr::Size(tensor, dim) if *dim < self.ranks[tensor.index()] => {
                 let node = self.dim_node(*tensor, *dim);
                 let node = self.find(node);
-                self.known[node].as_ref().map(|known| Affine::constant(known.size as i64))
+                self.known[node].as_ref().map(|known| IndexAffine::constant(known.size as i64))
             }
             Expr::Read(access) if access.subscripts.is_empty() => {
                 let scalar = self.scalars.get(&access.tensor).filter(|scalar| scalar.dtype == DType::I64)?;
-                Some(Affine::constant(scalar.value))
+                Some(IndexAffine::constant(scalar.value))
             }
             Expr::Call(Op::Cast(DType::I64), operands) => match program.expr(operands[0]) {
                 Expr::Read(access) if access.subscripts.is_empty() => {
-                    self.scalars.get(&access.tensor).map(|scalar| Affine::constant(scalar.value))
+                    self.scalars.get(&access.tensor).map(|scalar| IndexAffine::constant(scalar.value))
                 }
                 _ => self.affine(operands[0]),
             },
             Expr::Call(op, operands) => {
-                let operands: Option<Vec<Affine>> = operands.iter().map(|operand| self.affine(*operand)).collect();
-                Affine::apply(*op, &operands?)
+                let operands: Option<Vec<IndexAffine>> = operands.iter().map(|operand| self.affine(*operand)).collect();
+                IndexAffine::apply(*op, &operands?)
             }
             _ => None,
         }
     }
 
-    /// The first value of an index and one past its last, `None` while unknown.
+    /// The first value of an index and one past its last, `None` if unknown.
     pub(super) fn index_range(&mut self, index: IndexId) -> Option<(i64, i64)> {
         match self.extents.get(&index)?.0 {
             Extent::Infer => {
@@ -68,9 +68,9 @@ impl Inference<'_> {
         }
     }
 
-    /// The least and greatest value of an affine form, leaving out the term of `except`; an index without values
-    /// counts as its start.
-    pub(super) fn range(&mut self, affine: &Affine, except: Option<IndexId>) -> Option<(i64, i64)> {
+    /// The least and greatest value of an affine form, without the term of `except`; an index
+    /// without values counts as its start.
+    pub(super) fn range(&mut self, affine: &IndexAffine, except: Option<IndexId>) -> Option<(i64, i64)> {
         let (mut least, mut greatest) = (affine.constant, affine.constant);
         for (index, coefficient) in &affine.terms {
             if Some(*index) == except {

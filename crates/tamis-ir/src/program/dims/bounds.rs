@@ -1,12 +1,13 @@
-//! Subscripts that certainly leave their tensor, and loops that do not go as far as they say, are told before the program
-//! runs.
+//! Static checks of bounds: subscripts that are always out of bounds, and loops that violate their
+//! trip-count bounds, are reported before the program runs.
 
-use super::Inference;
+use super::DimInference;
 use crate::diag::{Code, Diagnostic};
 use crate::program::{Bound, ExprId, TensorId};
 
-impl Inference<'_> {
-    /// Subscripts that certainly leave their tensor: not under an `if`, and every loop around runs.
+impl DimInference<'_> {
+    /// Reports subscripts that are always out of bounds: not under an `if`, and every enclosing
+    /// loop runs.
     pub(super) fn check_bounds(&mut self) {
         for k in 0..self.sites.len() {
             let site = &self.sites[k];
@@ -48,9 +49,9 @@ impl Inference<'_> {
     }
 }
 
-impl Inference<'_> {
-    /// Loops go as far as `exactly(_, n)` and `at_most(_, n)` say.
-    pub(super) fn check_promises(&mut self) {
+impl DimInference<'_> {
+    /// Checks the trip counts of `exactly(_, n)` and `at_most(_, n)`.
+    pub(super) fn check_trip_counts(&mut self) {
         for (index, bound, span) in self.bounds.clone() {
             let name = self.program.indices[index.index()].clone();
             let Some((start, stop)) = self.index_range(index) else {
@@ -74,9 +75,9 @@ impl Inference<'_> {
     }
 }
 
-impl Inference<'_> {
-    /// Subscripts that may not be reached for all indices, but would stay inside for all of them: nothing needs to be
-    /// checked where they are reached.
+impl DimInference<'_> {
+    /// Guarded subscripts that may not be evaluated for all indices, but would be in bounds for all
+    /// of them: they need no check.
     pub(super) fn guarded_inside(&mut self) -> Vec<(TensorId, usize, ExprId)> {
         let mut found: Vec<(TensorId, usize, ExprId)> = Vec::new();
         for k in 0..self.sites.len() {
@@ -86,7 +87,7 @@ impl Inference<'_> {
                 continue;
             }
             let Some(affine) = self.affine(place.2) else { continue };
-            // A window that no loop goes over is empty: where it lies says nothing.
+            // A window without an inner loop is empty: its location is irrelevant.
             if affine.terms.iter().any(|(index, _)| self.index_range(*index).is_none_or(|(start, stop)| stop <= start))
             {
                 continue;

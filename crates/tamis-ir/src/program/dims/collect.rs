@@ -1,10 +1,10 @@
-//! Collection of subscripts, and rule 1: dimensions that meet in a bare subscript have one size.
+//! Collection of subscripts; rule 1: dimensions that share a bare index have one size.
 
 use super::super::{Access, Expr, ExprId, Extent, IndexId, Stmt, StmtKind, Subscript, TensorId};
-use super::{Inference, Known, Site};
+use super::{DimInference, KnownSize, Site};
 use crate::diag::{Code, Diagnostic, Span};
 
-impl<'a> Inference<'a> {
+impl<'a> DimInference<'a> {
     pub(super) fn collect(&mut self) {
         let program = self.program;
         self.collect_block(&program.body, &mut Vec::new(), false);
@@ -61,7 +61,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// Reads in an expression. What stands in an operand that is evaluated only if needed is guarded.
+    /// Collects reads in an expression. Reads in lazily evaluated operands are guarded.
     pub(super) fn collect_reads(&mut self, stmt: &Stmt, id: ExprId, loops: &[IndexId], guarded: bool) {
         let program = self.program;
         match program.expr(id) {
@@ -128,7 +128,7 @@ impl<'a> Inference<'a> {
         if a == b {
             return;
         }
-        // Only the place where the index meets the size is new.
+        // Only the location of the constraint is new.
         if let Some(known) = &mut self.known[b]
             && known.span == self.program.origin.tensor(tensor)
         {
@@ -175,7 +175,7 @@ impl<'a> Inference<'a> {
                     Some(size) if size >= 0 => {
                         let reason = format!("`{}` is declared with {size} here", info.name);
                         let node = self.dim_node(tensor, dim);
-                        self.known[node] = Some(Known { start: 0, size: size as u64, span, reason });
+                        self.known[node] = Some(KnownSize { start: 0, size: size as u64, span, reason });
                     }
                     Some(size) => {
                         let d = Diagnostic::new(Code::E0404, format!("a dimension cannot be {size}"))

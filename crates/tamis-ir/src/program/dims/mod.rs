@@ -1,11 +1,14 @@
-//! Dimension inference: how far every loop goes, and how large every declared tensor is.
+//! Dimension inference: the extents of loops, and the shapes of declared tensors.
 //!
-//! 1. A bare subscript `A[i]` says that `i` runs over that dimension of `A`: extents and dimensions that
-//!    meet so are one, and sizes that disagree are a mistake. `range(a, b)` and `~` say nothing.
-//! 2. An index that only occurs in affine subscripts (`A[2*i + k - 1]`) goes as far as all of them stay in
-//!    bounds, from 0 or later: the `valid` extent of a convolution library. Where no index does, the extent is empty.
-//! 3. An index that only occurs in permissive subscripts goes once over the tensor: the `same` extent.
-//! 4. A declared tensor without bare subscripts is as large as what is written to it.
+//! 1. A bare subscript `A[i]` means that `i` iterates over that dimension of `A`: extents and
+//!    dimensions that share an index are equal, and different sizes are a mistake. `range(a, b)`
+//!    and `~` do not constrain an extent.
+//! 2. An index that only occurs in affine subscripts (`A[2*i + k - 1]`) takes the values that keep
+//!    all of them in bounds, from 0 or later: the `valid` extent of a convolution library. If no
+//!    value does, the extent is empty.
+//! 3. An index that only occurs in permissive subscripts iterates once over the tensor: the `same`
+//!    extent.
+//! 4. A declared tensor without bare subscripts is as large as its largest written coordinates.
 
 mod affine;
 mod bounds;
@@ -14,7 +17,7 @@ mod solve;
 
 pub(crate) use bounds::permit;
 
-use affine::Affine;
+use affine::IndexAffine;
 
 use super::{Bound, ExprId, Extent, IndexId, ParamType, Program, Subscript, TensorId, VarId};
 use crate::algebra::DType;
@@ -27,38 +30,38 @@ pub const MAX_DIM: u64 = i64::MAX as u64;
 /// The extent of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopExtent {
-    /// Known before the program runs.
+    /// Static bounds.
     Static {
         /// The first value of the index.
         start: i64,
         /// One past the last value; not below `start`.
         stop: i64,
     },
-    /// Bounds that are computed when the loop starts.
+    /// Bounds that are evaluated before the loop.
     Dynamic,
 }
 
 /// Extents of all loops and shapes of all tensors.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Extents {
-    /// By [`IndexId`].
+pub struct InferredExtents {
+    /// Indexed by [`IndexId`].
     pub loops: Vec<LoopExtent>,
-    /// By [`TensorId`]; for parameters, with what was to be inferred.
+    /// Indexed by [`TensorId`]; for parameters, with inferred sizes.
     pub shapes: Vec<Vec<u64>>,
-    /// Affine subscripts under a condition that stay inside of their dimension for all indices, whether or not the
-    /// condition holds; sorted.
+    /// Guarded affine subscripts that are in bounds for all indices, regardless of the condition;
+    /// sorted.
     pub inside: Vec<(TensorId, usize, ExprId)>,
 }
 
-impl Extents {
-    /// True if a subscript under a condition is known to stay inside of its dimension for all indices.
+impl InferredExtents {
+    /// True if a guarded subscript is in bounds for all indices.
     pub fn is_inside(&self, tensor: TensorId, dim: usize, subscript: ExprId) -> bool {
         self.inside.binary_search(&(tensor, dim, subscript)).is_ok()
     }
 }
 
-pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, Diagnostics> {
-    let mut inference = Inference::new(program, params)?;
+pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<InferredExtents, Diagnostics> {
+    let mut inference = DimInference::new(program, params)?;
     inference.collect();
     inference.understand_lets();
     inference.unify();
@@ -67,7 +70,7 @@ pub(super) fn infer(program: &Program, params: &[ParamType]) -> Result<Extents, 
     }
     if inference.errors.is_empty() {
         inference.check_bounds();
-        inference.check_promises();
+        inference.check_trip_counts();
     }
     let extents = inference.finish();
     if inference.errors.is_empty() { Ok(extents) } else { Err(Diagnostics(inference.errors)) }
@@ -80,54 +83,54 @@ struct Site<'a> {
     subscript: &'a Subscript,
     span: Span,
     write: bool,
-    /// Under an `if`, or an operand that is evaluated only if needed: it may not be reached for all indices.
+    /// Under an `if`, or in a lazily evaluated operand: it may not be evaluated for all indices.
     guarded: bool,
-    /// The loops around it.
+    /// The enclosing loops.
     loops: Vec<IndexId>,
 }
 
-/// A size with the place that says so.
+/// A size with the location that determines it.
 #[derive(Clone)]
-struct Known {
+struct KnownSize {
     start: i64,
     size: u64,
     span: Span,
     reason: String,
 }
 
-/// An integer parameter without dimensions.
+/// A scalar integer parameter.
 #[derive(Clone, Copy)]
-struct Scalar {
+struct ScalarParam {
     value: i64,
     dtype: DType,
 }
 
-struct Inference<'a> {
+struct DimInference<'a> {
     program: &'a Program,
     sites: Vec<Site<'a>>,
     extents: FxHashMap<IndexId, (Extent, Span)>,
     /// The extents that loops specify.
     bounds: Vec<(IndexId, Bound, Span)>,
-    /// Bound names with their values, in the order of the program.
+    /// Bound names with their values, in program order.
     lets: Vec<(VarId, ExprId)>,
     /// The affine forms of bound names.
-    understood: FxHashMap<VarId, Affine>,
+    understood: FxHashMap<VarId, IndexAffine>,
     /// Union-find over loop indices, then tensor dimensions.
     parent: Vec<usize>,
-    known: Vec<Option<Known>>,
+    known: Vec<Option<KnownSize>>,
     /// The first dimension of each tensor in `parent`.
     offsets: Vec<usize>,
     /// The number of dimensions of each tensor.
     ranks: Vec<usize>,
-    /// Integer parameters without dimensions.
-    scalars: FxHashMap<TensorId, Scalar>,
-    /// Some parameter's shape is to be inferred.
+    /// Scalar integer parameters.
+    scalars: FxHashMap<TensorId, ScalarParam>,
+    /// The shape of some parameter is to be inferred.
     open_inputs: bool,
     errors: Vec<Diagnostic>,
 }
 
-impl<'a> Inference<'a> {
-    fn new(program: &'a Program, params: &[ParamType]) -> Result<Inference<'a>, Diagnostics> {
+impl<'a> DimInference<'a> {
+    fn new(program: &'a Program, params: &[ParamType]) -> Result<DimInference<'a>, Diagnostics> {
         let mut offsets = Vec::new();
         let mut nodes = program.indices.len();
         let ranks = program.ranks(params);
@@ -135,7 +138,7 @@ impl<'a> Inference<'a> {
             offsets.push(nodes);
             nodes += rank;
         }
-        let mut inference = Inference {
+        let mut inference = DimInference {
             program,
             sites: Vec::new(),
             extents: FxHashMap::default(),
@@ -186,11 +189,11 @@ impl<'a> Inference<'a> {
                     return self.error(d.label(span, "too large").help("use a smaller dimension"));
                 }
                 let reason = format!("dimension {dim} of `{}` is {size}", info.name);
-                self.known[self.offsets[id.index()] + dim] = Some(Known { start: 0, size: *size, span, reason });
+                self.known[self.offsets[id.index()] + dim] = Some(KnownSize { start: 0, size: *size, span, reason });
             }
         }
         if let Some(value) = param.value {
-            self.scalars.insert(id, Scalar { value, dtype: param.dtype });
+            self.scalars.insert(id, ScalarParam { value, dtype: param.dtype });
         }
     }
 
@@ -201,7 +204,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn finish(&mut self) -> Extents {
+    fn finish(&mut self) -> InferredExtents {
         let loops = (0..self.program.indices.len())
             .map(|k| match self.index_range(IndexId(k as u32)) {
                 Some((start, stop)) => LoopExtent::Static { start, stop },
@@ -218,6 +221,6 @@ impl<'a> Inference<'a> {
                 .collect()
             })
             .collect();
-        Extents { loops, shapes, inside: self.guarded_inside() }
+        InferredExtents { loops, shapes, inside: self.guarded_inside() }
     }
 }

@@ -1,12 +1,12 @@
-//! Rules 2 to 4: extents and sizes that follow from affine subscripts, permissive ones, and writes.
+//! Rules 2 to 4: extents and sizes determined by affine subscripts, permissive ones, and writes.
 
 use super::super::{Expr, ExprId, Extent, IndexId, TensorId};
 use super::affine::{ceil_div, floor_div};
-use super::{Inference, Known};
+use super::{DimInference, KnownSize};
 use crate::diag::{Code, Diagnostic, Span};
 use rustc_hash::FxHashMap;
 
-impl Inference<'_> {
+impl DimInference<'_> {
     pub(super) fn solve(&mut self) {
         loop {
             let progress = self.solve_valid() || self.solve_same() || self.solve_written();
@@ -24,7 +24,7 @@ impl Inference<'_> {
                 self.missing_extent(index, span);
             }
         }
-        // A dimension that only waits for such an index needs no complaint of its own.
+        // A dimension that depends on an unresolved index is not reported separately.
         for (k, info) in self.program.tensors.iter().enumerate() {
             for dim in 0..self.ranks[k] {
                 let node = self.dim_node(TensorId(k as u32), dim);
@@ -66,7 +66,8 @@ impl Inference<'_> {
         }
     }
 
-    /// The one unknown index of a subscript over a known dimension, with its coefficient and the range of the rest.
+    /// The only unknown index of a subscript of a known dimension, with its coefficient and the
+    /// range of the other terms.
     pub(super) fn one_unknown(&mut self, k: usize) -> Option<(IndexId, i64, (i64, i64), i64)> {
         let (tensor, dim, expr) = (self.sites[k].tensor, self.sites[k].dim, self.sites[k].subscript.expr);
         let node = self.dim_node(tensor, dim);
@@ -87,7 +88,7 @@ impl Inference<'_> {
         Some((index, coefficient, rest, size))
     }
 
-    /// Rule 2: all affine subscripts stay in bounds.
+    /// Rule 2: all affine subscripts are in bounds.
     pub(super) fn solve_valid(&mut self) -> bool {
         let mut bounds: FxHashMap<usize, (i64, i64, Span)> = FxHashMap::default();
         for k in 0..self.sites.len() {
@@ -112,15 +113,16 @@ impl Inference<'_> {
         }
         let progress = !bounds.is_empty();
         for (node, (first, last, span)) in bounds {
-            // If no index keeps the subscripts in bounds, as with a window larger than its tensor, the extent is empty.
+            // If no index keeps the subscripts in bounds, as with a window larger than its tensor,
+            // the extent is empty.
             let (first, size) = if last < first { (0, 0) } else { (first, last as u64 + 1) };
             let reason = format!("the subscript is in bounds up to {size}");
-            self.known[node] = Some(Known { start: first, size, span, reason });
+            self.known[node] = Some(KnownSize { start: first, size, span, reason });
         }
         progress
     }
 
-    /// Rule 3: a permissive subscript goes once over the tensor.
+    /// Rule 3: a permissive subscript iterates once over the tensor.
     pub(super) fn solve_same(&mut self) -> bool {
         for k in 0..self.sites.len() {
             if !self.sites[k].subscript.permissive {
@@ -134,13 +136,13 @@ impl Inference<'_> {
             let node = self.find(index.index());
             let span = self.sites[k].span;
             let reason = format!("`~` goes once over the dimension, {size}");
-            self.known[node] = Some(Known { start: 0, size, span, reason });
+            self.known[node] = Some(KnownSize { start: 0, size, span, reason });
             return true;
         }
         false
     }
 
-    /// Rule 4: a declared tensor is as large as what is written to it.
+    /// Rule 4: a declared tensor is as large as its largest written coordinates.
     pub(super) fn solve_written(&mut self) -> bool {
         let mut progress = false;
         for t in 0..self.program.tensors.len() {
@@ -160,8 +162,8 @@ impl Inference<'_> {
         progress
     }
 
-    pub(super) fn written_size(&mut self, tensor: TensorId, dim: usize) -> Option<Known> {
-        let mut found: Option<Known> = None;
+    pub(super) fn written_size(&mut self, tensor: TensorId, dim: usize) -> Option<KnownSize> {
+        let mut found: Option<KnownSize> = None;
         for k in 0..self.sites.len() {
             let site = &self.sites[k];
             if !site.write || site.tensor != tensor || site.dim != dim {
@@ -173,7 +175,7 @@ impl Inference<'_> {
             let runs = affine.terms.iter().all(|(index, _)| self.index_range(*index).is_some_and(|(a, b)| a < b));
             let size = if runs { greatest.saturating_add(1).max(0) as u64 } else { 0 };
             if found.as_ref().is_none_or(|known| known.size < size) {
-                found = Some(Known { start: 0, size, span, reason: format!("written up to {size} here") });
+                found = Some(KnownSize { start: 0, size, span, reason: format!("written up to {size} here") });
             }
         }
         found

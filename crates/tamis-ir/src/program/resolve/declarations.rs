@@ -18,7 +18,7 @@ impl Resolver {
     ) -> Option<Stmt> {
         let declaration = read(self);
         let failed = declaration.is_none();
-        // Declared even if something about it is wrong, so that its uses are not reported, too.
+        // Declared even if it has a mistake, so that its uses are not reported as well.
         let declaration = declaration.unwrap_or(Declaration {
             storage: Storage::Tensor(FormatSpec::AnyRank(crate::format::ShortName::Dense, Leaf::Element(None))),
             fill: None,
@@ -79,7 +79,7 @@ impl Resolver {
         let spec = match FormatSpec::parse(text) {
             Ok(spec) => spec,
             Err(mut d) => {
-                // Point into the string where it stands in the program.
+                // Spans of the format point into the string literal of the program.
                 let quote = format.span.start + (format.span.end - format.span.start - text.len() as u32) / 2;
                 d.source = None;
                 for label in &mut d.labels {
@@ -92,7 +92,7 @@ impl Resolver {
             let clash = match spec.leaf() {
                 Leaf::Pattern => value != Value::Bool(false),
                 Leaf::Element(Some(written)) => {
-                    // The type of the tensor is not known yet: 1 and 1.0 are one number.
+                    // The type of the tensor is still unknown: 1 and 1.0 are equal.
                     let is = |a: Value, b: Value| a.cast_exact(b.dtype()).is_some_and(|a| a.same_number(b));
                     !is(written, value) && !is(value, written)
                 }
@@ -113,7 +113,7 @@ impl Resolver {
             Leaf::Element(fill) => fill,
             Leaf::Pattern => None,
         };
-        // `fill=0` is the default, and says nothing about the type.
+        // `fill=0` is the default, and does not determine the type.
         let fill = fill.map(|(value, _)| value).filter(|fill| spec.leaf() != Leaf::Pattern && *fill != Value::I64(0));
         let fill = fill.or(leaf_fill);
         Some(Declaration { storage: Storage::Tensor(spec), fill, dtype, shape })

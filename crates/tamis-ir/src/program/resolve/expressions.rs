@@ -1,4 +1,4 @@
-//! Expressions: names, calls, accesses and their subscripts.
+//! Name resolution of expressions: names, calls, accesses and their subscripts.
 
 use super::super::{Access, Entry, EntryPart, Expr, ExprId, Subscript, TensorId};
 use super::{Binding, Resolver};
@@ -166,7 +166,8 @@ impl Resolver {
     }
 }
 
-/// The mistake of calling what is not a function; `known` are functions besides those of the table.
+/// The diagnostic for calling an unknown function; `known` are functions besides those of the
+/// table.
 pub(super) fn unknown_function<'a>(function: &Name, known: impl Iterator<Item = &'a str>) -> Diagnostic {
     let name = function.text.as_str();
     let d =
@@ -188,7 +189,7 @@ pub(super) fn unknown_function<'a>(function: &Name, known: impl Iterator<Item = 
     })
 }
 
-/// The mistake of calling an operator with operands that it does not take, if that is one.
+/// The diagnostic for a wrong number of operands, if the number is wrong.
 pub(super) fn wrong_count(
     function: &Name,
     op: Op,
@@ -214,7 +215,7 @@ pub(super) fn wrong_count(
     Some(d.help(format!("{}: {}", op.info().name, op.info().summary)))
 }
 
-/// The number that an expression is, as written: also `1.0+2.0j`.
+/// The value of a literal expression, such as `1.0+2.0j`.
 pub(super) fn literal(expr: &syntax::Expr) -> Option<Value> {
     match &expr.kind {
         ExprKind::Number(value) => Some(*value),

@@ -1,4 +1,4 @@
-//! Syntax to program: names are bound, ranks fixed, updates recognised, declarations read.
+//! Name resolution, from syntax trees to programs: names, ranks, updates and declarations.
 
 mod declarations;
 mod expressions;
@@ -8,7 +8,7 @@ mod subscripts;
 
 use operators::Operators;
 
-use super::{ExprId, ExprPool, IndexId, Origin, Program, StmtId, Storage, TensorId, TensorInfo, VarId};
+use super::{ExprId, ExprPool, IndexId, Program, ProgramSpans, StmtId, Storage, TensorId, TensorInfo, VarId};
 use crate::affine::Affine;
 use crate::diag::{Code, Diagnostic, Diagnostics, Source, Span, counted, did_you_mean};
 use crate::text::parser::MAX_ERRORS;
@@ -21,7 +21,7 @@ pub(super) fn resolve(function: &Function, operators: Operators, source: &Arc<So
     resolver.function(function);
     if resolver.errors.is_empty() {
         resolver.program.compact();
-        resolver.program.settle_ranks();
+        resolver.program.infer_queried_ranks();
         return Ok(resolver.program);
     }
     resolver.errors.truncate(MAX_ERRORS);
@@ -41,19 +41,19 @@ struct Resolver {
     program: Program,
     /// Names in scope, innermost last.
     scopes: Vec<FxHashMap<String, (Binding, Span)>>,
-    /// Every name the text declares somewhere, to tell "unknown" from "out of scope".
+    /// Every declared name of the text, to distinguish "unknown" from "out of scope".
     declared: FxHashMap<String, Span>,
     /// The first use of each tensor, which fixes its rank.
     ranks: FxHashMap<TensorId, (usize, Span)>,
     /// The user-defined operators.
     operators: Operators,
-    /// The cached numbers of operators of expressions.
+    /// The memoised numbers of operators of expressions.
     sizes: FxHashMap<ExprId, usize>,
     /// The values of bound names.
     lets: FxHashMap<VarId, ExprId>,
-    /// Affine forms of expressions, where that was asked.
+    /// The memoised affine forms of expressions.
     forms: FxHashMap<ExprId, Option<Affine<ExprId>>>,
-    /// The statement that spans are recorded for.
+    /// The statement of recorded spans.
     stmt: StmtId,
     errors: Vec<Diagnostic>,
 }
@@ -69,7 +69,7 @@ impl Resolver {
             vars: Vec::new(),
             exprs: ExprPool::default(),
             body: Vec::new(),
-            origin: Origin { source: Some(source.clone()), ..Origin::default() },
+            origin: ProgramSpans { source: Some(source.clone()), ..ProgramSpans::default() },
         };
         let mut declared = FxHashMap::default();
         collect_names(&function.body, &mut declared);
@@ -122,12 +122,13 @@ impl Resolver {
         self.fixed_ranks();
     }
 
-    /// True if the program computes a tensor: one that it declares, or a parameter that it updates.
+    /// True if the program computes a tensor: a declared one, or an updated parameter.
     fn is_result(&self, id: TensorId) -> bool {
         self.program.tensor(id).declaration.is_some() || self.program.first_write(id).is_some()
     }
 
-    /// An updated parameter is a new tensor; whoever does not return it expects an operand to change.
+    /// Checks that updated parameters are returned: an update makes a new tensor, and does not
+    /// change the operand.
     fn updates_are_returned(&mut self) {
         for id in self.program.params.clone() {
             if self.program.results.contains(&id) {
@@ -173,7 +174,7 @@ impl Resolver {
         }
     }
 
-    /// Declared tensors whose format or shape fixes the rank must be used with that rank.
+    /// Checks that tensors whose declared format or shape fixes the rank are used with that rank.
     fn fixed_ranks(&mut self) {
         for k in 0..self.program.tensors.len() {
             let id = TensorId(k as u32);
@@ -223,7 +224,7 @@ impl Resolver {
         self.scopes.iter().rev().find_map(|scope| scope.get(name)).copied()
     }
 
-    /// Binds a name that must not be visible yet; if it is, the first meaning stays.
+    /// Binds a name that must not be visible yet; if it is, the first binding stays.
     fn bind(&mut self, name: &Name, binding: Binding, what: &str) {
         match self.visible(&name.text) {
             Some((_, before)) => self.errors.push(

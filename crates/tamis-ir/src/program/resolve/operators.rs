@@ -1,9 +1,9 @@
-//! Operators that users define: bodies become terms over built-in operators, laws are read, uses are recognised.
+//! Name resolution of user-defined operators: bodies, laws and uses.
 
 use super::super::{Expr, ExprId};
 use super::Resolver;
 use super::expressions::{literal, unknown_function, wrong_count};
-use crate::algebra::{Laws, Op, Term, Undefinable, UserOp, Value};
+use crate::algebra::{BodyTerm, Laws, Op, Undefinable, UserOp, Value};
 use crate::diag::{Code, Diagnostic, Span, counted, did_you_mean};
 use crate::text::parser::MAX_OPERATORS;
 use crate::text::syntax::{self, ExprKind, Name};
@@ -15,17 +15,17 @@ pub(in crate::program) type Operators = FxHashMap<String, UserOp>;
 const LAWS: [&str; 7] =
     ["commutative", "associative", "idempotent", "identity", "left_identity", "right_identity", "annihilator"];
 
-/// Words that mean something else where a function is called.
+/// Names with another meaning in calls.
 const TAKEN: [&str; 9] =
     ["tensor", "scalar", "sparse_scalar", "short_circuit_scalar", "range", "walk", "follow", "gallop", "op"];
 
-/// Defines the operators of a file, in order; each sees those before it.
+/// Defines the operators of a file, in order; each may use earlier ones.
 pub(in crate::program) fn define_all(
     operators: &[syntax::Operator],
     known: &mut Operators,
     errors: &mut Vec<Diagnostic>,
 ) {
-    // The use of an operator with a mistake in it is not a second mistake.
+    // The use of an operator whose definition has a mistake is not reported as well.
     let mut failed: Vec<String> = Vec::new();
     for (k, operator) in operators.iter().enumerate() {
         let later: Vec<&Name> = operators[k + 1..].iter().map(|o| &o.name).collect();
@@ -51,27 +51,27 @@ pub(in crate::program) fn define_all(
     }
 }
 
-/// The parts of a definition.
-pub(in crate::program) struct Parts<'a> {
+/// A definition before it is interned.
+pub(in crate::program) struct OperatorDefinition<'a> {
     pub(in crate::program) name: &'a Name,
     pub(in crate::program) params: &'a [Name],
     pub(in crate::program) body: &'a syntax::Expr,
 }
 
-impl<'a> From<&'a syntax::Operator> for Parts<'a> {
-    fn from(operator: &'a syntax::Operator) -> Parts<'a> {
-        Parts { name: &operator.name, params: &operator.params, body: &operator.body }
+impl<'a> From<&'a syntax::Operator> for OperatorDefinition<'a> {
+    fn from(operator: &'a syntax::Operator) -> OperatorDefinition<'a> {
+        OperatorDefinition { name: &operator.name, params: &operator.params, body: &operator.body }
     }
 }
 
 /// Defines one operator.
 pub(in crate::program) fn define(
-    parts: &Parts,
+    parts: &OperatorDefinition,
     laws: Laws,
     known: &Operators,
     later: &[&Name],
 ) -> Result<UserOp, Diagnostic> {
-    let Parts { name, params, body } = parts;
+    let OperatorDefinition { name, params, body } = parts;
     if Op::named(&name.text).is_some() || TAKEN.contains(&name.text.as_str()) {
         return Err(Diagnostic::new(Code::E0203, format!("the name `{}` is reserved", name.text))
             .label(name.span, "a reserved word")
@@ -95,8 +95,15 @@ pub(in crate::program) fn define(
         .label(name.span, counted(params.len(), "operand"))
         .help("write `@op` without laws"));
     }
-    let mut reader =
-        Body { name, params, known, later, terms: Vec::new(), sizes: Vec::new(), numbers: FxHashMap::default() };
+    let mut reader = OperatorBody {
+        name,
+        params,
+        known,
+        later,
+        terms: Vec::new(),
+        sizes: Vec::new(),
+        numbers: FxHashMap::default(),
+    };
     let root = reader.expr(body)?;
     let terms = reader.up_to(root);
     let names: Vec<&str> = params.iter().map(|p| p.text.as_str()).collect();
@@ -117,7 +124,7 @@ fn too_long(span: Span) -> Diagnostic {
     .help("bind subexpressions to names in the program, or use smaller operators")
 }
 
-/// Reads the laws in `@op(...)`.
+/// Parses the laws in `@op(...)`.
 fn read_laws(written: &[syntax::Law]) -> Result<Laws, Diagnostic> {
     let mut laws = Laws::default();
     for (k, law) in written.iter().enumerate() {
@@ -161,26 +168,26 @@ fn read_laws(written: &[syntax::Law]) -> Result<Laws, Diagnostic> {
     Ok(laws)
 }
 
-/// The body of an operator while it is read.
-struct Body<'a> {
+/// The body of an operator under construction.
+struct OperatorBody<'a> {
     name: &'a Name,
     params: &'a [Name],
     known: &'a Operators,
-    /// The names that are defined further down.
+    /// The names of later definitions.
     later: &'a [&'a Name],
-    terms: Vec<Term>,
+    terms: Vec<BodyTerm>,
     /// The number of operators of each term after inlining.
     sizes: Vec<usize>,
-    numbers: FxHashMap<Term, usize>,
+    numbers: FxHashMap<BodyTerm, usize>,
 }
 
-impl Body<'_> {
-    fn term(&mut self, term: Term, span: Span) -> Result<usize, Diagnostic> {
+impl OperatorBody<'_> {
+    fn term(&mut self, term: BodyTerm, span: Span) -> Result<usize, Diagnostic> {
         if let Some(number) = self.numbers.get(&term) {
             return Ok(*number);
         }
         let size = match &term {
-            Term::Call(_, operands) => operands.iter().fold(1, |sum: usize, k| sum.saturating_add(self.sizes[*k])),
+            BodyTerm::Call(_, operands) => operands.iter().fold(1, |sum: usize, k| sum.saturating_add(self.sizes[*k])),
             _ => 0,
         };
         if size > MAX_OPERATORS || self.terms.len() >= crate::algebra::MAX_TERMS {
@@ -193,18 +200,18 @@ impl Body<'_> {
         Ok(number)
     }
 
-    /// The terms that one needs, each after its operands, first ones first: the order in which the text of the body has them,
-    /// whatever it was made of.
-    fn up_to(&self, root: usize) -> Vec<Term> {
+    /// The terms that a root depends on, in postfix order of first use, so that equal bodies have
+    /// equal terms.
+    fn up_to(&self, root: usize) -> Vec<BodyTerm> {
         let mut numbers: FxHashMap<usize, usize> = FxHashMap::default();
-        let mut out: Vec<Term> = Vec::new();
+        let mut out: Vec<BodyTerm> = Vec::new();
         let mut open = vec![(root, 0)];
         while let Some((k, done)) = open.pop() {
             if numbers.contains_key(&k) {
                 continue;
             }
             let operands: &[usize] = match &self.terms[k] {
-                Term::Call(_, operands) => operands,
+                BodyTerm::Call(_, operands) => operands,
                 _ => &[],
             };
             match operands.get(done) {
@@ -212,7 +219,9 @@ impl Body<'_> {
                 None => {
                     numbers.insert(k, out.len());
                     out.push(match &self.terms[k] {
-                        Term::Call(op, operands) => Term::Call(*op, operands.iter().map(|o| numbers[o]).collect()),
+                        BodyTerm::Call(op, operands) => {
+                            BodyTerm::Call(*op, operands.iter().map(|o| numbers[o]).collect())
+                        }
                         other => other.clone(),
                     });
                 }
@@ -223,7 +232,7 @@ impl Body<'_> {
 
     fn expr(&mut self, expr: &syntax::Expr) -> Result<usize, Diagnostic> {
         if let Some(value) = literal(expr) {
-            return self.term(Term::Literal(value), expr.span);
+            return self.term(BodyTerm::Literal(value), expr.span);
         }
         let no_tensors = || {
             Diagnostic::new(Code::E0110, "the body of an operator may use its operands only")
@@ -234,9 +243,9 @@ impl Body<'_> {
                 ))
         };
         match &expr.kind {
-            ExprKind::Number(value) => self.term(Term::Literal(*value), expr.span),
+            ExprKind::Number(value) => self.term(BodyTerm::Literal(*value), expr.span),
             ExprKind::Name(text) => match self.params.iter().position(|p| p.text == *text) {
-                Some(k) => self.term(Term::Param(k), expr.span),
+                Some(k) => self.term(BodyTerm::Param(k), expr.span),
                 None => {
                     let names: Vec<&str> = self.params.iter().map(|p| p.text.as_str()).collect();
                     let mut d = Diagnostic::new(Code::E0201, format!("`{text}` is not defined"))
@@ -249,7 +258,7 @@ impl Body<'_> {
             },
             ExprKind::Operator(op, operands) => {
                 let operands = self.all(operands)?;
-                self.term(Term::Call(*op, operands), expr.span)
+                self.term(BodyTerm::Call(*op, operands), expr.span)
             }
             ExprKind::Call { function, args, keywords } => self.call(function, args, keywords, expr.span),
             ExprKind::Index { .. } | ExprKind::Size { .. } | ExprKind::Entry { .. } => Err(no_tensors()),
@@ -299,30 +308,31 @@ impl Body<'_> {
                 let mut numbers: Vec<usize> = Vec::new();
                 for term in user.body() {
                     numbers.push(match term {
-                        Term::Param(k) => operands[*k],
-                        Term::Literal(value) => self.term(Term::Literal(*value), span)?,
-                        Term::Call(op, of) => {
+                        BodyTerm::Param(k) => operands[*k],
+                        BodyTerm::Literal(value) => self.term(BodyTerm::Literal(*value), span)?,
+                        BodyTerm::Call(op, of) => {
                             let of = of.iter().map(|k| numbers[*k]).collect();
-                            self.term(Term::Call(*op, of), span)?
+                            self.term(BodyTerm::Call(*op, of), span)?
                         }
                     });
                 }
                 Ok(numbers.last().copied().unwrap_or_default())
             }
-            None => self.term(Term::Call(op, operands), span),
+            None => self.term(BodyTerm::Call(op, operands), span),
         }
     }
 }
 
 impl Resolver {
-    /// The body of a function in place of its call: it says no more than its body does.
+    /// Inlines the body of a function at its call: a function without laws means no more than its
+    /// body.
     pub(super) fn write_out(&mut self, user: UserOp, operands: &[ExprId], span: Span) -> Option<ExprId> {
         let mut terms: Vec<ExprId> = Vec::new();
         for term in user.body() {
             let id = match term {
-                Term::Param(k) => operands[*k],
-                Term::Literal(value) => self.intern(Expr::Literal(*value), span),
-                Term::Call(op, of) => {
+                BodyTerm::Param(k) => operands[*k],
+                BodyTerm::Literal(value) => self.intern(Expr::Literal(*value), span),
+                BodyTerm::Call(op, of) => {
                     let of = of.iter().map(|k| terms[*k]).collect();
                     self.intern(Expr::Call(*op, of), span)
                 }
@@ -332,7 +342,8 @@ impl Resolver {
         terms.last().copied()
     }
 
-    /// True if an expression is not too large with the functions in it written out: everything after this goes over trees.
+    /// True if an expression is not too large after inlining its functions: later passes visit
+    /// expressions as trees.
     pub(super) fn fits(&mut self, id: ExprId, span: Span) -> bool {
         let fits = self.operators.is_empty() || self.size(id) <= MAX_OPERATORS;
         if !fits {

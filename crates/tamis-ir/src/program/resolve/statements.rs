@@ -1,4 +1,4 @@
-//! Statements: blocks and their scopes, loops, assignments, updates, bound names.
+//! Name resolution of statements: blocks and scopes, loops, assignments, updates, bound names.
 
 use super::super::{
     Access, Attributes, Block, Expr, ExprId, Extent, IndexId, ScalarKind, Stmt, StmtId, StmtKind, Update, VarId,
@@ -16,7 +16,7 @@ impl Resolver {
         for stmt in stmts {
             block.extend(self.statement(stmt));
         }
-        // The outermost block stays open: `return` sees it.
+        // The outermost scope stays open for `return`.
         if self.scopes.len() > 2 {
             self.scopes.pop();
         }
@@ -119,7 +119,7 @@ impl Resolver {
         let (name, subscripts) = match &target.kind {
             ExprKind::Name(text) => (Name { text: text.clone(), span: target.span }, None),
             ExprKind::Index { base, subscripts } => (base.clone(), Some(subscripts)),
-            // The parser lets nothing else through.
+            // The parser accepts no other targets.
             _ => return None,
         };
         if let (None, None, ExprKind::Call { function, args, keywords }) = (subscripts, op, &value.kind) {
@@ -167,7 +167,8 @@ impl Resolver {
         Some(Stmt { id, kind })
     }
 
-    /// `X[i] = f(X[i], e)` is an update by `f` also where `f` is a function without laws, whose calls are written out elsewhere.
+    /// `X[i] = f(X[i], e)` is an update by `f` also if `f` is a function without laws, whose calls
+    /// are otherwise inlined.
     fn update_by_function(&mut self, target: &Access, value: &syntax::Expr) -> Option<StmtKind> {
         let ExprKind::Call { function, args, keywords } = &value.kind else { return None };
         let user = self.operators.get(&function.text).copied().filter(|user| !user.laws().any())?;
@@ -182,11 +183,11 @@ impl Resolver {
         let read = self.program.exprs.intern(Expr::Read(target.clone()));
         let first = self.expr(first);
         if first != Some(read) {
-            // Whatever is wrong with it is told when the whole is read.
+            // Mistakes are reported when the whole right-hand side is resolved.
             self.errors.truncate(errors);
             return None;
         }
-        // If the body is an update by a built-in operator, its laws are known.
+        // If the body is an update by a built-in operator, its laws apply.
         let written_out = self.expr(value)?;
         if let update @ StmtKind::Assign { update: Some(_), value, .. } =
             self.recognise_update(target.clone(), written_out)
@@ -199,7 +200,7 @@ impl Resolver {
         Some(StmtKind::Assign { target: target.clone(), update, value })
     }
 
-    /// True if one expression is made of another.
+    /// True if an expression contains another one.
     fn uses(&self, id: ExprId, part: ExprId) -> bool {
         let mut open = vec![id];
         while let Some(id) = open.pop() {
@@ -286,7 +287,7 @@ impl Resolver {
         }
         let var = VarId(self.program.vars.len() as u32);
         self.program.vars.push(name.text.clone());
-        // Bound even if the value is wrong, so that its uses are not reported, too.
+        // Bound even if the value has a mistake, so that its uses are not reported as well.
         self.rebind(name, Binding::Var(var));
         if let Some(value) = value {
             self.lets.insert(var, value);

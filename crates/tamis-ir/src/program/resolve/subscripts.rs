@@ -1,18 +1,20 @@
-//! Subscripts, in affine normal form: `sum of coefficient * index, plus a constant`.
+//! Name resolution of subscripts, in affine normal form: `sum of coefficient * index, plus a
+//! constant`.
 //!
-//! Identities (`1*i`, `i + 0`), constants, negations, products with sums (`2*(i+k)`) and bound names (`p = i + k`) are
-//! resolved here, once: dimension inference, masks, schedules and the lowerer see `2*i + 2*k`. A subscript of anything
-//! but indices, sizes and integers stays as it is written, and so does one in which an index cancels out.
+//! Identities (`1*i`, `i + 0`), constants, negations, products with sums (`2*(i+k)`) and bound
+//! names (`p = i + k`) are resolved once, here: dimension inference, masks, schedules and the
+//! lowerer see `2*i + 2*k`. A subscript of anything but indices, sizes and integers stays as it was
+//! written, and so does one in which an index cancels out.
 
 use super::super::{Expr, ExprId, Protocol, Subscript};
 use super::Resolver;
-use crate::affine::{Affine, Part};
+use crate::affine::{Affine, AffineTerm};
 use crate::algebra::{DType, Op, Value};
 use crate::diag::{Code, Diagnostic, Span};
 use crate::text::syntax::{self, ExprKind};
 
 impl Resolver {
-    /// `e`, `~e`, `follow(e)`, or both.
+    /// Resolves `e`, `~e`, `follow(e)`, or both.
     pub(super) fn subscript(&mut self, expr: &syntax::Expr) -> Option<Subscript> {
         match &expr.kind {
             ExprKind::Operator(Op::BitNot, operands) => {
@@ -53,9 +55,9 @@ impl Resolver {
         let mut sum: Option<ExprId> = None;
         for (subtracted, part) in form.parts() {
             let part = match part {
-                Part::Constant(constant) => self.intern(Expr::Literal(Value::I64(constant)), span),
-                Part::Multiple(atom, 1) => atom,
-                Part::Multiple(atom, coefficient) => {
+                AffineTerm::Constant(constant) => self.intern(Expr::Literal(Value::I64(constant)), span),
+                AffineTerm::Multiple(atom, 1) => atom,
+                AffineTerm::Multiple(atom, coefficient) => {
                     let coefficient = self.intern(Expr::Literal(Value::I64(coefficient)), span);
                     self.intern(Expr::Call(Op::Mul, vec![coefficient, atom]), span)
                 }
@@ -71,7 +73,7 @@ impl Resolver {
         sum.unwrap_or(id)
     }
 
-    /// An expression of indices, sizes and integers as an affine form, each looked at once.
+    /// The affine form of an expression of indices, sizes and integers, memoised.
     fn affine(&mut self, id: ExprId) -> Option<Affine<ExprId>> {
         if let Some(known) = self.forms.get(&id) {
             return known.clone();
@@ -85,7 +87,7 @@ impl Resolver {
                 let operands: Option<Vec<Affine<ExprId>>> = operands.iter().map(|e| self.affine(*e)).collect();
                 operands.and_then(|operands| {
                     let form = Affine::apply(op, &operands)?;
-                    // An index that cancels out is still one that a loop goes over.
+                    // An index that cancels out still needs its loop.
                     let atoms = operands.iter().flat_map(|operand| &operand.terms);
                     let kept = atoms.clone().all(|(atom, _)| form.terms.iter().any(|(other, _)| other == atom));
                     kept.then_some(form)
@@ -97,7 +99,7 @@ impl Resolver {
         form
     }
 
-    /// True if an expression is its affine form already, with its parts in any order.
+    /// True if an expression is already in normal form, with its terms in any order.
     fn is_normal(&self, id: ExprId, form: &Affine<ExprId>) -> bool {
         let expr = |id: ExprId| self.program.expr(id);
         let is_atom = |id: ExprId| matches!(expr(id), Expr::Index(_) | Expr::Size(..));

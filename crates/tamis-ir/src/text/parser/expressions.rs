@@ -1,4 +1,4 @@
-//! Expressions, by how tightly their operators bind.
+//! Parser of expressions, by precedence climbing.
 
 use super::super::lexer::{Tok, Token};
 use super::super::syntax::{Expr, ExprKind, Name};
@@ -7,11 +7,11 @@ use crate::algebra::{Op, Value};
 use crate::diag::{Code, Diagnostic, Result};
 use crate::program::EntryPart;
 
-/// The words of reductions.
+/// The names of reductions.
 pub(crate) const REDUCTIONS: &[(&str, Op)] =
     &[("sum", Op::Add), ("prod", Op::Mul), ("min", Op::Min), ("max", Op::Max), ("any", Op::Or), ("all", Op::And)];
 
-/// Binary operators by how tightly they bind, loosest first; comparisons are handled apart.
+/// Binary operators by precedence, lowest first; comparisons are separate.
 const LEVELS: &[&[&str]] = &[&["|"], &["^"], &["&"], &["<<", ">>"], &["+", "-"], &["*", "/", "//", "%"]];
 
 impl Parser {
@@ -36,7 +36,8 @@ impl Parser {
         Ok(Expr { kind: ExprKind::Operator(Op::Select, vec![cond, value, otherwise]), span })
     }
 
-    /// An operator and its operands. Their number is bounded, and with it the height of the tree.
+    /// An operator and its operands. The number of operators is bounded, and so is the height of
+    /// the tree.
     pub(super) fn operator(&mut self, op: Op, operands: Vec<Expr>) -> Result<Expr> {
         self.operators += 1;
         if self.operators > MAX_OPERATORS {
@@ -102,7 +103,7 @@ impl Parser {
             self.at += 1;
             let right = self.binary(0)?;
             if chain.is_some() {
-                // The operand in the middle stands in both tests.
+                // The middle operand occurs in both comparisons.
                 self.operators += count(&left);
             }
             let test = self.operator(op, vec![left, right.clone()])?;
@@ -219,7 +220,7 @@ impl Parser {
         Ok(atom)
     }
 
-    /// `min[j, k](e)` after the brackets.
+    /// `min[j, k](e)`, after the brackets.
     fn reduction(&mut self, name: Name, op: Op, subscripts: Vec<Expr>) -> Result<Expr> {
         let form = format!("write `{}[j](A[i,j])`", name.text);
         let mut indices = Vec::new();
@@ -254,7 +255,7 @@ impl Parser {
         Ok(Expr { kind: ExprKind::Size { base, dim }, span })
     }
 
-    /// `A.nnz`, or `A.data[p]` and the like after the word.
+    /// `A.nnz`, `A.data[p]` and similar queries, after the attribute name.
     pub(super) fn entry(&mut self, base: Name, part: EntryPart) -> Result<Expr> {
         let form = format!("write `{}`", part.form());
         let mut at = Vec::new();
@@ -400,7 +401,7 @@ fn negate(value: Value) -> Option<Value> {
     match value {
         Value::I64(x) => x.checked_neg().map(Value::I64),
         Value::U64(x) if x == i64::MAX as u64 + 1 => Some(Value::I64(i64::MIN)),
-        // NaN has no sign that anybody could see.
+        // The sign of NaN is not observable.
         Value::F64(x) => Some(Value::F64(if x.is_nan() { x } else { -x })),
         Value::C128(c) => Some(Value::C128(num_complex::Complex::new(0.0 - c.re, -c.im))),
         _ => None,

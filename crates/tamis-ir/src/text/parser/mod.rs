@@ -1,5 +1,6 @@
-//! Tokens to syntax: loop programs, a subset of Python. Mistakes are collected and parsing goes on, so
-//! that one run reports several.
+//! Parser of loop programs, a subset of Python: tokens to syntax trees.
+//!
+//! Mistakes are collected and parsing continues, so that one run reports several.
 
 pub(crate) mod expressions;
 mod notation;
@@ -19,10 +20,10 @@ pub const MAX_DEPTH: usize = 100;
 /// The maximum number of operators of a statement.
 pub const MAX_OPERATORS: usize = 1000;
 
-/// The most mistakes that one run reports.
+/// The maximum number of reported mistakes.
 pub const MAX_ERRORS: usize = 20;
 
-/// Reads a loop program and the operators that are defined before it.
+/// Parses a loop program and the operators that are defined before it.
 pub fn parse_file(source: &Arc<Source>) -> std::result::Result<File, Diagnostics> {
     let (tokens, errors) = lex(&source.text);
     let mut parser = Parser { tokens, at: 0, errors, depth: 0, operators: 0 };
@@ -37,7 +38,7 @@ pub fn parse_file(source: &Arc<Source>) -> std::result::Result<File, Diagnostics
     Err(Diagnostics(errors.into_iter().map(|d| d.with_source(source)).collect()))
 }
 
-/// The mistake of a text without a program.
+/// The diagnostic for a text without a program.
 pub fn no_program(source: &Arc<Source>) -> Diagnostics {
     let end = source.text.len();
     let d = Diagnostic::new(Code::E0101, "expected a program, found the end of the text")
@@ -46,7 +47,7 @@ pub fn no_program(source: &Arc<Source>) -> Diagnostics {
     Diagnostics(vec![d.with_source(source)])
 }
 
-/// Reads one expression, as it could stand in a loop program.
+/// Parses one expression of a loop program.
 pub fn parse_expression(source: &Arc<Source>) -> std::result::Result<Expr, Diagnostics> {
     let (tokens, mut errors) = lex(&source.text);
     let mut parser = Parser { tokens, at: 0, errors: Vec::new(), depth: 0, operators: 0 };
@@ -67,7 +68,7 @@ pub fn parse_expression(source: &Arc<Source>) -> std::result::Result<Expr, Diagn
     }
 }
 
-/// True if a loop or a tensor can be called so.
+/// True if the text is a valid name of a loop index or a tensor.
 ///
 /// ```
 /// use tamis_ir::text::parser::is_name;
@@ -92,7 +93,7 @@ struct Parser {
     at: usize,
     errors: Vec<Diagnostic>,
     depth: usize,
-    /// Operators in the statement being read.
+    /// The number of operators in the current statement.
     operators: usize,
 }
 
@@ -105,7 +106,7 @@ impl Parser {
         self.peek().span
     }
 
-    /// The end of the token before this one.
+    /// The end of the previous token.
     fn last_end(&self) -> Span {
         self.tokens[self.at.saturating_sub(1).min(self.tokens.len() - 1)].span
     }
@@ -162,7 +163,7 @@ impl Parser {
         }
     }
 
-    /// After a mistake: on to the end of the line.
+    /// Error recovery: skips to the end of the line.
     fn recover(&mut self) {
         while !matches!(self.peek().tok, Tok::Newline | Tok::Eof | Tok::Dedent | Tok::Indent) {
             self.at += 1;
@@ -174,8 +175,8 @@ impl Parser {
 
     // Files
 
-    /// `import` lines, decorators and a docstring may stand before a `def`. What `@op` decorates is an operator; one `def`
-    /// is the program.
+    /// `import` lines, decorators and a docstring may precede a `def`. A function with `@op` is an
+    /// operator; one other `def` is the program.
     fn file(&mut self) -> File {
         let mut file = File { operators: Vec::new(), function: None };
         loop {
@@ -268,7 +269,8 @@ impl Parser {
         Ok((name, params))
     }
 
-    /// The colon that opens a block; the block may stand on lines of its own, or be one statement on this line.
+    /// The colon that opens a block; the block follows on lines of its own, or is one statement on
+    /// this line.
     fn colon(&mut self, form: &str) -> Result<()> {
         self.expect(":", &format!("the form is {form}"))
     }

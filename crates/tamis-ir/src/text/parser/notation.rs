@@ -1,4 +1,4 @@
-//! Index notation: statements without loops, also as TACO spells them.
+//! Parser of index notation: statements without loops, also in TACO's syntax.
 
 use super::super::lexer::{Tok, lex};
 use super::super::syntax::{Expr, ExprKind, Extent, Name, Operator, Stmt, StmtKind};
@@ -7,7 +7,7 @@ use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
 use std::sync::Arc;
 
-/// Reads index notation, and the operators that are defined before it.
+/// Parses index notation, and the operators that are defined before it.
 pub fn parse_notation(source: &Arc<Source>) -> std::result::Result<(Vec<Operator>, Vec<Stmt>), Diagnostics> {
     let (tokens, errors) = lex(&source.text);
     let mut parser = Parser { tokens, at: 0, errors, depth: 0, operators: 0 };
@@ -81,7 +81,8 @@ impl Parser {
         Ok(stmt)
     }
 
-    /// The ranges of indices after a statement: `for i in range(10) for k in range(-1, 2)`, also with commas between.
+    /// The ranges of indices after a statement: `for i in range(10) for k in range(-1, 2)`, also
+    /// separated by commas.
     fn index_ranges(&mut self) -> Result<Vec<(Name, Extent)>> {
         let form = "`y[i] = x[i+k] for k in range(3)`";
         let mut ranges: Vec<(Name, Extent)> = Vec::new();
@@ -106,8 +107,8 @@ impl Parser {
     }
 }
 
-/// `A(i, j)` is `A[i, j]` where `A` is no function. In a statement whose target is written so, or where all that stands in
-/// the parentheses is indices.
+/// Converts `A(i, j)` to `A[i, j]` if `A` is no function and one of two conditions holds: the
+/// target of the statement has parentheses, or the operands are all indices.
 fn as_access(expr: Expr, round: bool) -> Expr {
     let Expr { kind, span } = expr;
     let each = |list: Vec<Expr>| list.into_iter().map(|e| as_access(e, round)).collect::<Vec<_>>();

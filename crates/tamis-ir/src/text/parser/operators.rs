@@ -1,4 +1,4 @@
-//! Operators that users define: `@op(laws)` above a function that returns one expression.
+//! Parser of user-defined operators: `@op(laws)` above a function that returns one expression.
 
 use super::super::lexer::Tok;
 use super::super::syntax::{Law, Name, Operator};
@@ -9,7 +9,7 @@ use crate::diag::{Code, Diagnostic, Result};
 const FORM: &str = "write `@op` or `@op(commutative, associative, identity=0)`, then `def name(a, b):`, then `return` and an expression of `a` and `b`";
 
 impl Parser {
-    /// True if the decorator here is `@op`, `@tm.op` or the like.
+    /// True if the next decorator is `@op`, `@tm.op` or similar.
     pub(super) fn at_operator(&self) -> bool {
         let mut last = None;
         for token in self.tokens.iter().skip(self.at + 1) {
@@ -22,7 +22,7 @@ impl Parser {
         last == Some("op")
     }
 
-    /// After a mistake, the definition is skipped.
+    /// Parses a definition; one with a mistake is skipped.
     pub(super) fn operator_definition(&mut self) -> Option<Operator> {
         let start = self.at;
         self.operators = 0;

@@ -1,4 +1,4 @@
-//! Statements and blocks.
+//! Parser of statements and blocks.
 
 use super::super::lexer::{Tok, Token};
 use super::super::syntax::{Attribute, ExprKind, Extent, Stmt, StmtKind};
@@ -94,7 +94,7 @@ impl Parser {
 
     pub(super) fn statement(&mut self, body: &mut Vec<Stmt>) {
         match self.peek().tok {
-            // A block that nothing opened: say so once, and read on inside it.
+            // An unexpected indentation is reported once, and its block parsed.
             Tok::Indent => {
                 let error = Diagnostic::new(Code::E0102, "this line is indented, but no block starts here")
                     .label(self.span(), "unexpected indentation")
@@ -116,11 +116,11 @@ impl Parser {
             Err(error) => {
                 self.errors.push(error);
                 self.recover();
-                // The block below a broken header may hold more mistakes.
+                // The block below a broken header may contain further mistakes.
                 if matches!(self.peek().tok, Tok::Indent) {
                     self.block("this line");
                 }
-                // Always get further.
+                // Progress is guaranteed.
                 self.at = self.at.max(before + 1);
             }
         }
@@ -235,7 +235,7 @@ impl Parser {
         Ok(Stmt { kind: StmtKind::For { indices, attributes, extent, body }, span })
     }
 
-    /// An extent inside of its attributes, as in `parallel(unroll(range(a, b), 4))`.
+    /// An extent inside its attributes, as in `parallel(unroll(range(a, b), 4))`.
     fn attributed_extent(&mut self, form: &str) -> Result<(Vec<Attribute>, Extent)> {
         let mut attributes = Vec::new();
         while let Tok::Ident(word) = &self.peek().tok
@@ -358,7 +358,7 @@ impl Parser {
         }
         let update = match &self.peek().tok {
             Tok::Op(symbol) => symbol.strip_suffix('=').and_then(Op::infix),
-            // `min=` and `max=` are not Python, but section 2 has them, and they read well here, too.
+            // `min=` and `max=` are not Python, but are accepted here as in index notation.
             Tok::Ident(word) => {
                 let op = if word == "and" || word == "or" { Op::infix(word) } else { Op::named(word) };
                 let next = self.tokens.get(self.at + 1);

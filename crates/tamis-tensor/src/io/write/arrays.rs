@@ -1,4 +1,4 @@
-//! NumPy's arrays and SciPy's archives of them, written.
+//! Writer of NumPy's `.npy` arrays and SciPy's `.npz` archives.
 
 use super::super::npy::{header_bytes, value_bytes};
 use super::super::tensor::does_not_fit;
@@ -12,14 +12,14 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
 /// One dense array.
-pub(super) struct Array {
+pub(super) struct NpyArray {
     shape: Vec<u64>,
     values: ValueArray,
 }
 
-impl Array {
-    pub(super) fn new(tensor: &Tensor) -> Result<Array> {
-        Ok(Array { shape: tensor.shape().to_vec(), values: tensor.to_dense()? })
+impl NpyArray {
+    pub(super) fn new(tensor: &Tensor) -> Result<NpyArray> {
+        Ok(NpyArray { shape: tensor.shape().to_vec(), values: tensor.to_dense()? })
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -29,19 +29,19 @@ impl Array {
 }
 
 /// The arrays of a sparse matrix.
-pub(super) struct Archive {
+pub(super) struct SparseMatrixArchive {
     format: &'static [u8],
     shape: Vec<u64>,
     members: Vec<(&'static str, Vec<u64>, ValueArray)>,
     compress: bool,
 }
 
-impl Archive {
-    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Archive> {
+impl SparseMatrixArchive {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<SparseMatrixArchive> {
         if tensor.rank() == 0 {
             return Err(does_not_fit("SciPy's archives do not hold scalars", "write .tns or .npy"));
         }
-        // pydata/sparse would know of another fill, but SciPy reads the same file and takes what is not stored for zero.
+        // pydata/sparse supports another fill, but SciPy reads the same file with fill zero.
         let tensor = with_zero_fill(tensor)?;
         let (shape, compress) = (tensor.shape().to_vec(), options.compress);
         let (format, mut members) = match layout(tensor.format()) {
@@ -49,7 +49,7 @@ impl Archive {
             None => coordinates(&tensor)?,
         };
         members.push(("_is_array", vec![], ValueArray::from(vec![true])));
-        Ok(Archive { format, shape, members, compress })
+        Ok(SparseMatrixArchive { format, shape, members, compress })
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -58,7 +58,7 @@ impl Archive {
                 let header = header_bytes(values.dtype(), shape, None);
                 member(&format!("{name}.npy"), &header, &value_bytes(values))?;
             }
-            // Characters of four bytes are what both libraries take.
+            // Both libraries read characters of four bytes.
             let letters: Vec<u8> = self.format.iter().flat_map(|letter| [*letter, 0, 0, 0]).collect();
             member("format.npy", &header_bytes(DType::U8, &[], Some(self.format.len())), &letters)?;
             // Sizes are at most 2^63-1.
@@ -69,7 +69,7 @@ impl Archive {
     }
 }
 
-/// Takes the name of a member, and its bytes in two parts.
+/// A callback for the name of a member, and its bytes in two parts.
 type Member<'a> = dyn FnMut(&str, &[u8], &[u8]) -> io::Result<()> + 'a;
 
 /// Writes an archive with these members.
@@ -78,11 +78,11 @@ pub(super) fn archive(
     compress: bool,
     members: impl FnOnce(&mut Member) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut out = Remembering { out, error: None };
+    let mut out = FailOnce { out, error: None };
     let mut zip = ZipWriter::new_stream(&mut out);
     let method = if compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
     members(&mut |name, header, data| {
-        // A fixed time makes equal tensors equal files.
+        // A constant timestamp makes files of equal tensors equal.
         let options = SimpleFileOptions::default()
             .compression_method(method)
             .large_file(header.len() + data.len() >= u32::MAX as usize / 2)
@@ -95,14 +95,14 @@ pub(super) fn archive(
     out.error.map_or(Ok(()), Err)
 }
 
-/// Passes everything on until that fails, and then keeps the error to itself: an archive that is dropped after
-/// a failure tries to finish, and complains on standard error if it cannot.
-struct Remembering<'a> {
+/// A writer that fails once, and then discards its input: a dropped archive tries to finish after a
+/// failure, and prints to standard error if it cannot.
+struct FailOnce<'a> {
     out: &'a mut dyn Write,
     error: Option<io::Error>,
 }
 
-impl Write for Remembering<'_> {
+impl Write for FailOnce<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.error.is_none() {
             self.error = self.out.write_all(bytes).err();
@@ -117,7 +117,8 @@ impl Write for Remembering<'_> {
 
 type Members = (&'static [u8], Vec<(&'static str, Vec<u64>, ValueArray)>);
 
-/// Whether a format is written as compressed columns or rows; as a list of entries otherwise.
+/// True for compressed columns, false for compressed rows; `None` if the format is written as a
+/// coordinate list.
 fn layout(format: &Format) -> Option<bool> {
     let dense_or_sparse = |k: usize| {
         format.levels().get(k).is_some_and(|l| matches!(l.kind, LevelKind::Dense | LevelKind::Sparse) && !l.nonunique)
@@ -133,7 +134,7 @@ fn compressed(tensor: &Tensor, columns_first: bool) -> Result<Members> {
     let format = if columns_first { Format::csc() } else { Format::csr() };
     let leaf = if tensor.values().is_none() { Leaf::Pattern } else { Leaf::Element(None) };
     let outer = tensor.shape()[usize::from(columns_first)];
-    // A matrix of very many mostly empty rows would need an array for them all.
+    // A matrix with very many mostly empty rows would need an array of the number of rows.
     if outer > 16 * (tensor.nnz() as u64 + (1 << 16)) {
         return coordinates(tensor);
     }
@@ -159,7 +160,7 @@ fn coordinates(tensor: &Tensor) -> Result<Members> {
     let largest = entries.shape.iter().copied().max().unwrap_or(0);
     let columns: Vec<ValueArray> = entries.columns.iter().map(|c| signed(c, largest)).collect();
     let mut members = vec![("data", vec![count], entries.values)];
-    // What pydata/sparse reads, and SciPy for other ranks than 2.
+    // pydata/sparse reads these members, and SciPy for other ranks than 2.
     let all: Vec<Value> = columns.iter().flat_map(|c| (0..c.len()).map(|k| c.get(k))).collect();
     let dtype = columns.first().map_or(DType::I64, ValueArray::dtype);
     members.push(("coords", vec![columns.len() as u64, count], ValueArray::from_values(&all, dtype)));
@@ -171,7 +172,7 @@ fn coordinates(tensor: &Tensor) -> Result<Members> {
     Ok((b"coo", members))
 }
 
-/// The numbers with a sign, as SciPy has them, in 32 bits if `largest` fits.
+/// The numbers as signed integers, as in SciPy, in 32 bits if `largest` fits.
 fn signed(numbers: &IndexArray, largest: u64) -> ValueArray {
     if largest <= i32::MAX as u64 {
         return match numbers {

@@ -1,7 +1,8 @@
-//! A file that is there whole or not at all: written aside, then given its name.
+//! Atomic replacement of files: written under a temporary name, then renamed.
 //!
-//! On Linux the file has no name while it is being written, so a process that is killed leaves nothing behind. Where
-//! the file system cannot do that, it is a file named `.tamis-XXXX.part` beside the target until it is complete.
+//! On Linux the temporary file has no name, so a killed process leaves nothing behind. If the file
+//! system does not support that, the file is named `.tamis-XXXX.part` beside the target until it is
+//! complete.
 
 use super::Counted;
 use std::fs::{self, File};
@@ -10,11 +11,13 @@ use std::path::{Path, PathBuf};
 use tamis_ir::diag::Result;
 use tamis_ir::{Code, Diagnostic};
 
-/// What writes the content of a file. It may be called twice, if the first way to create the file turns out not to work.
-pub type Body<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
+/// A function that writes the contents of a file. It may be called twice, if the first way to
+/// create the file fails.
+pub type WriteContents<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 
-/// Writes a file whose content `body` gives, and says how many bytes that was. A failure leaves the old file as it was;
-/// links are followed, pipes and devices are written to, and the permissions of an existing file are kept.
+/// Writes the output of `body` to a file, and returns its size in bytes. A failure leaves the old
+/// file unchanged; links are followed, pipes and devices are written to, and the permissions of an
+/// existing file are kept.
 ///
 /// ```
 /// use tamis_tensor::io::write_file;
@@ -24,21 +27,21 @@ pub type Body<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 /// assert_eq!(std::fs::read(&path).unwrap(), b"1 2 3\n");
 /// std::fs::remove_file(&path).unwrap();
 /// ```
-pub fn write_file(path: impl AsRef<Path>, body: &Body) -> Result<u64> {
+pub fn write_file(path: impl AsRef<Path>, body: &WriteContents) -> Result<u64> {
     let path = path.as_ref();
     let name = path.display().to_string();
     let failed = |error: io::Error| cannot_write(&name, &error);
     if is_descriptor(path) {
-        // What the descriptor leads to may hold something already, which is not ours to replace.
+        // The file of the descriptor may have contents already, which must not be replaced.
         return emit(File::options().append(true).open(path).map_err(failed)?, body).map(|(_, n)| n).map_err(failed);
     }
-    // Renaming onto a link would replace the link, not the file that it names.
+    // Renaming onto a link would replace the link, not its target.
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     match fs::metadata(&target) {
         Ok(metadata) if metadata.is_dir() => Err(Diagnostic::new(Code::E0811, format!("`{name}` is a directory"))
             .in_file(&name)
             .help("name a file in it")),
-        // A pipe or a device is not to be replaced by a file.
+        // A pipe or a device must not be replaced by a file.
         Ok(metadata) if !metadata.is_file() => {
             let file = File::options().write(true).open(&target).map_err(failed)?;
             emit(file, body).map(|(_, bytes)| bytes).map_err(failed)
@@ -47,7 +50,7 @@ pub fn write_file(path: impl AsRef<Path>, body: &Body) -> Result<u64> {
     }
 }
 
-/// Whether a path names a file that this process has open, such as standard error.
+/// True if a path names an open file of this process, such as standard error.
 fn is_descriptor(path: &Path) -> bool {
     let folders = ["/dev/fd", "/proc/self/fd"];
     cfg!(unix)
@@ -56,8 +59,8 @@ fn is_descriptor(path: &Path) -> bool {
             || path == Path::new("/dev/stderr"))
 }
 
-/// Writes through a buffer, and counts.
-fn emit(file: File, body: &Body) -> io::Result<(File, u64)> {
+/// Writes through a buffer, and counts bytes.
+fn emit(file: File, body: &WriteContents) -> io::Result<(File, u64)> {
     let mut counted = Counted { out: BufWriter::with_capacity(1 << 18, file), bytes: 0 };
     body(&mut counted)?;
     counted.out.flush()?;
@@ -65,7 +68,7 @@ fn emit(file: File, body: &Body) -> io::Result<(File, u64)> {
     Ok((counted.out.into_inner().map_err(io::IntoInnerError::into_error)?, bytes))
 }
 
-fn aside(target: &Path, permissions: Option<fs::Permissions>, body: &Body) -> io::Result<u64> {
+fn aside(target: &Path, permissions: Option<fs::Permissions>, body: &WriteContents) -> io::Result<u64> {
     let directory = match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
         _ => PathBuf::from("."),
@@ -81,7 +84,7 @@ fn aside(target: &Path, permissions: Option<fs::Permissions>, body: &Body) -> io
     #[cfg(unix)]
     if permissions.is_none() {
         use std::os::unix::fs::PermissionsExt;
-        // What any new file has; the user's mask is taken off by the system.
+        // The default permissions; the system applies the user's mask.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let (file, path) = builder.tempfile_in(directory)?.into_parts();
@@ -96,8 +99,8 @@ fn part<'a>() -> tempfile::Builder<'a, 'a> {
     builder
 }
 
-/// Writes all of the file, and waits until it is safely on disk.
-fn finish(file: File, permissions: Option<fs::Permissions>, body: &Body) -> io::Result<(File, u64)> {
+/// Writes the whole file, and waits until it is on disk.
+fn finish(file: File, permissions: Option<fs::Permissions>, body: &WriteContents) -> io::Result<(File, u64)> {
     let (file, bytes) = emit(file, body)?;
     if let Some(permissions) = permissions {
         file.set_permissions(permissions)?;
@@ -106,7 +109,7 @@ fn finish(file: File, permissions: Option<fs::Permissions>, body: &Body) -> io::
     Ok((file, bytes))
 }
 
-/// Files without a name, which vanish with the process that writes them.
+/// Files without a name, which vanish with their process.
 #[cfg(target_os = "linux")]
 mod unnamed {
     use super::part;
@@ -118,18 +121,18 @@ mod unnamed {
     use std::os::unix::fs::OpenOptionsExt;
     use std::path::Path;
 
-    /// A file without a name in a directory; `None` where the file system does not have them, or it could not be
-    /// given a name later.
+    /// A file without a name in a directory; `None` if the file system does not support them, or
+    /// could not name them later.
     pub(super) fn create(directory: &Path) -> Option<File> {
         let file = File::options().read(true).write(true).custom_flags(libc::O_TMPFILE).mode(0o666).open(directory);
         file.ok().filter(|file| Path::new(&place(file)).exists())
     }
 
-    /// Puts the complete file in its place; `false` if the system has no way to do so.
+    /// Renames the complete file to its target; `false` if the system does not support that.
     pub(super) fn give_name(file: &File, directory: &Path, target: &Path) -> io::Result<bool> {
         match link(file, target) {
             Ok(()) => return Ok(true),
-            // There is no call that links onto an existing name: a second name is needed for a moment.
+            // No system call links onto an existing name: a temporary second name is needed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(_) => return Ok(false),
         }
@@ -145,7 +148,7 @@ mod unnamed {
 
     fn link(file: &File, path: &Path) -> io::Result<()> {
         let (from, to) = (CString::new(place(file))?, CString::new(path.as_os_str().as_bytes())?);
-        // SAFETY: both texts end in a zero byte and live until the call returns; it keeps neither.
+        // SAFETY: both texts are null-terminated and live until the call returns; it keeps neither.
         let done = unsafe {
             libc::linkat(libc::AT_FDCWD, from.as_ptr(), libc::AT_FDCWD, to.as_ptr(), libc::AT_SYMLINK_FOLLOW)
         };
@@ -157,10 +160,10 @@ pub(super) fn cannot_write(name: &str, error: &io::Error) -> Diagnostic {
     let help = match error.kind() {
         io::ErrorKind::NotFound => "create the directory first",
         io::ErrorKind::PermissionDenied => "choose a directory that you may write to",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room, or choose another disk",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose another disk",
         _ => "check that the directory exists, may be written to, and has room",
     };
-    // The error's own text may name the file aside, which means nothing to the user.
+    // The error's own text may name the temporary file, which is meaningless to users.
     let reason = error.kind();
     Diagnostic::new(Code::E0811, format!("`{name}` cannot be written: {reason}"))
         .in_file(name)

@@ -1,6 +1,6 @@
-//! Binsparse, written: the descriptor, and the arrays of dense and sparse levels as they are.
+//! Writer of Binsparse archives: the descriptor, and the arrays of dense and sparse levels.
 
-use super::super::binsparse::{DESCRIPTOR, PREDEFINED, Predefined, Stored, dtype_name};
+use super::super::binsparse::{DESCRIPTOR, LevelShape, PREDEFINED, Predefined, dtype_name};
 use super::super::npy::{header_bytes, value_bytes};
 use super::super::tensor::does_not_fit;
 use super::WriteOptions;
@@ -12,18 +12,18 @@ use tamis_ir::diag::Result;
 use tamis_ir::format::{Format, Leaf, LevelKind};
 use tamis_ir::{DType, Value};
 
-/// All that the archive will hold.
-pub(super) struct Job {
+/// An archive ready to be written.
+pub(super) struct BinsparseJob {
     descriptor: String,
     members: Vec<(String, ValueArray)>,
     compress: bool,
 }
 
-impl Job {
-    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Job> {
+impl BinsparseJob {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<BinsparseJob> {
         let (tensor, levels) = match levels(tensor.format()) {
             Some(levels) => (tensor.clone(), levels),
-            // What has other levels is written as the lists that come closest.
+            // Other levels are written as the closest coordinate lists.
             None => {
                 let format =
                     if tensor.rank() == 2 { Format::csr() } else { Format::uniform(LevelKind::Sparse, tensor.rank()) };
@@ -63,30 +63,30 @@ impl Job {
             types.insert("values".to_string(), json!("iso[bint8]"));
         }
         let order = tensor.format().dim_order().unwrap_or_default();
-        let mut said = Map::new();
-        said.insert("version".to_string(), json!("0.1"));
-        said.insert("shape".to_string(), json!(tensor.shape()));
-        said.insert("number_of_stored_values".to_string(), json!(stored));
-        said.insert("data_types".to_string(), Json::Object(types));
+        let mut descriptor = Map::new();
+        descriptor.insert("version".to_string(), json!("0.1"));
+        descriptor.insert("shape".to_string(), json!(tensor.shape()));
+        descriptor.insert("number_of_stored_values".to_string(), json!(stored));
+        descriptor.insert("data_types".to_string(), Json::Object(types));
         if fill {
-            said.insert("fill".to_string(), json!(true));
+            descriptor.insert("fill".to_string(), json!(true));
         }
         match alias(&levels, &order) {
             Some(name) => {
-                said.insert("format".to_string(), json!(name));
+                descriptor.insert("format".to_string(), json!(name));
             }
             None => {
-                said.insert("format".to_string(), json!("custom"));
-                said.insert("custom".to_string(), custom(&levels, &order));
+                descriptor.insert("format".to_string(), json!("custom"));
+                descriptor.insert("custom".to_string(), custom(&levels, &order));
             }
         }
         let mut whole = Map::new();
-        whole.insert("binsparse".to_string(), Json::Object(said));
+        whole.insert("binsparse".to_string(), Json::Object(descriptor));
         if !options.comments.is_empty() {
             whole.insert("comments".to_string(), json!(options.comments));
         }
         let descriptor = format!("{:#}\n", Json::Object(whole));
-        Ok(Job { descriptor, members, compress: options.compress })
+        Ok(BinsparseJob { descriptor, members, compress: options.compress })
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -108,22 +108,23 @@ fn type_name(dtype: DType) -> String {
     }
 }
 
-fn levels_of(format: &Format) -> Result<Vec<Stored>> {
+fn levels_of(format: &Format) -> Result<Vec<LevelShape>> {
     levels(format)
         .ok_or_else(|| does_not_fit("the tensor has levels that Binsparse has not", "convert it to `coo` first"))
 }
 
-/// Dense and sparse levels, and how many dimensions each stores; none where there are others.
-fn levels(format: &Format) -> Option<Vec<Stored>> {
+/// True for each sparse level, and the number of dimensions it stores; `None` if there are other
+/// levels.
+fn levels(format: &Format) -> Option<Vec<LevelShape>> {
     format.dim_order()?;
-    let mut found: Vec<Stored> = Vec::new();
+    let mut found: Vec<LevelShape> = Vec::new();
     let mut open = false;
     for level in format.levels() {
         match level.kind {
             _ if level.nonordered => return None,
             LevelKind::Dense => found.push((false, 1)),
             LevelKind::Sparse => found.push((true, 1)),
-            // Coordinates of one entry belong together.
+            // Singletons extend the coordinate tuple of the level above.
             LevelKind::Singleton if open => found.last_mut()?.1 += 1,
             _ => return None,
         }
@@ -133,14 +134,14 @@ fn levels(format: &Format) -> Option<Vec<Stored>> {
 }
 
 /// The predefined format of these levels, if there is one.
-fn alias(levels: &[Stored], order: &[usize]) -> Option<&'static str> {
+fn alias(levels: &[LevelShape], order: &[usize]) -> Option<&'static str> {
     let columns_first = order == [1, 0];
     let plain = order.iter().enumerate().all(|(k, d)| k == *d);
     let same = |row: &&Predefined| row.1 == levels && row.2 == columns_first;
     PREDEFINED.iter().filter(|_| plain || columns_first).find(same).map(|(name, _, _)| *name)
 }
 
-fn custom(levels: &[Stored], order: &[usize]) -> Json {
+fn custom(levels: &[LevelShape], order: &[usize]) -> Json {
     let mut level = json!({ "level_desc": "element" });
     for (sparse, rank) in levels.iter().rev() {
         level = json!({ "level_desc": if *sparse { "sparse" } else { "dense" }, "rank": rank, "level": level });
@@ -148,7 +149,7 @@ fn custom(levels: &[Stored], order: &[usize]) -> Json {
     json!({ "level": level, "transpose": order })
 }
 
-/// Positions or coordinates as values, whose types have no names of their own.
+/// Positions or coordinates as values of unsigned type.
 fn unsigned(array: &IndexArray) -> ValueArray {
     match array {
         IndexArray::U8(x) => ValueArray::U8(x.clone()),

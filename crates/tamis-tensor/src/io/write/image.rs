@@ -1,4 +1,4 @@
-//! Netpbm images, written: bitmaps as P4, grey as P5.
+//! Writer of Netpbm images: bitmaps as P4, grey as P5.
 
 use super::super::FileKind;
 use super::super::tensor::does_not_fit;
@@ -9,7 +9,7 @@ use tamis_ir::DType;
 use tamis_ir::diag::Result;
 
 /// An image ready to be written.
-pub(super) struct Job {
+pub(super) struct ImageJob {
     height: u64,
     width: u64,
     values: ValueArray,
@@ -31,18 +31,18 @@ pub(super) fn check_extension(path: &Path, kind: FileKind, tensor: &Tensor) -> R
     }
 }
 
-impl Job {
-    pub(super) fn new(tensor: &Tensor) -> Result<Job> {
+impl ImageJob {
+    pub(super) fn new(tensor: &Tensor) -> Result<ImageJob> {
         let (&[height, width], DType::Bool | DType::U8 | DType::U16) = (tensor.shape(), tensor.dtype()) else {
             let (rank, dtype) = (tensor.rank(), tensor.dtype());
             let message = format!("an image is a matrix of bool, u8 or u16, not a tensor of rank {rank} of {dtype}");
             return Err(does_not_fit(message, format!("write {}", super::kinds_for(tensor))));
         };
-        Ok(Job { height, width, values: tensor.to_dense()? })
+        Ok(ImageJob { height, width, values: tensor.to_dense()? })
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
-        let Job { height, width, values } = self;
+        let ImageJob { height, width, values } = self;
         match values {
             ValueArray::U8(v) => {
                 write!(out, "P5\n{width} {height}\n255\n")?;

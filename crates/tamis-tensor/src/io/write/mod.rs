@@ -1,4 +1,5 @@
-//! Files written: aside first, then renamed, so that a failure leaves the old file as it was.
+//! Writers of files: a temporary file is written and renamed, so that a failure leaves the old file
+//! unchanged.
 
 mod arrays;
 mod aside;
@@ -19,9 +20,9 @@ use tamis_ir::Value;
 use tamis_ir::diag::Result;
 
 use aside::cannot_write;
-pub use aside::{Body, write_file};
+pub use aside::{WriteContents, write_file};
 
-/// How a file is to be written.
+/// The options of writing a file.
 ///
 /// ```
 /// use tamis_tensor::io::{Symmetry, WriteOptions};
@@ -30,14 +31,16 @@ pub use aside::{Body, write_file};
 /// ```
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
-    /// Matrix Market: write one triangle, and say so in the header. A tensor that is not so is refused.
+    /// Matrix Market: write one triangle, and the symmetry in the header. A tensor without this
+    /// symmetry is rejected.
     pub symmetry: Symmetry,
-    /// FROSTT: write MLIR's header of rank, entries and sizes, without which trailing empty slices are lost.
-    /// It is written in any case if there are no entries, since nothing would be left otherwise.
+    /// FROSTT: write MLIR's header of rank, entries and sizes, without which trailing empty slices
+    /// are lost. A tensor without entries always gets a header, because the file would be empty
+    /// otherwise.
     pub header: bool,
     /// Archives (`.npz`): compress their members.
     pub compress: bool,
-    /// Matrix Market and FROSTT: comments for the beginning of the file, one line each.
+    /// Matrix Market and FROSTT: comments at the start of the file, one line each.
     pub comments: Vec<String>,
 }
 
@@ -47,7 +50,7 @@ impl Default for WriteOptions {
     }
 }
 
-/// Writes a tensor; the kind of file is known by its extension, and `.gz` compresses it.
+/// Writes a tensor; the extension determines the kind of file, and `.gz` compresses it.
 ///
 /// | kind | tensors | how |
 /// |---|---|---|
@@ -58,13 +61,19 @@ impl Default for WriteOptions {
 /// | `.npy` | any | dense |
 /// | `.pbm`, `.pgm` | matrices of `bool`; of `u8` or `u16` | P4; P5 |
 ///
-/// Floats are written in the shortest form that reads back as the same number; `f32` as the double it equals.
-pub fn write(path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
+/// Floats are written in the shortest form that reads back as the same number; `f32` as the double
+/// it equals.
+pub fn write(path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<WriteReport> {
     write_as(FileKind::of_output(path.as_ref())?, path, tensor, options)
 }
 
-/// Writes a tensor as this kind of file, whatever its name; `.gz` at the end still compresses it.
-pub fn write_as(kind: FileKind, path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
+/// Writes a tensor as this kind of file, under any name; `.gz` at the end still compresses it.
+pub fn write_as(
+    kind: FileKind,
+    path: impl AsRef<Path>,
+    tensor: &Tensor,
+    options: &WriteOptions,
+) -> Result<WriteReport> {
     let path = path.as_ref();
     let name = path.display().to_string();
     image::check_extension(path, kind, tensor).map_err(|d| d.in_file(&name))?;
@@ -80,10 +89,10 @@ pub fn write_as(kind: FileKind, path: impl AsRef<Path>, tensor: &Tensor, options
             work.emit(file)
         }
     })?;
-    Ok(Written { bytes, reads_back_as: work.reads_back_as() })
+    Ok(WriteReport { bytes, reads_back_as: work.reads_back_as() })
 }
 
-/// Writes a tensor to anything, such as standard output, as this kind of file.
+/// Writes a tensor to any writer, such as standard output, as this kind of file.
 ///
 /// ```
 /// use tamis_ir::Value;
@@ -92,24 +101,24 @@ pub fn write_as(kind: FileKind, path: impl AsRef<Path>, tensor: &Tensor, options
 /// write_to(FileKind::Frostt, &mut out, &Tensor::scalar(Value::I64(7)), &WriteOptions::default()).unwrap();
 /// assert_eq!(out, b"7\n");
 /// ```
-pub fn write_to(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Result<Written> {
+pub fn write_to(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &WriteOptions) -> Result<WriteReport> {
     let work = Prepared::new(kind, tensor, options)?;
     let mut counted = Counted { out, bytes: 0 };
     work.emit(&mut counted).and_then(|()| counted.flush()).map_err(|error| cannot_write("the output", &error))?;
-    Ok(Written { bytes: counted.bytes, reads_back_as: work.reads_back_as() })
+    Ok(WriteReport { bytes: counted.bytes, reads_back_as: work.reads_back_as() })
 }
 
-/// What came of writing a tensor.
+/// The result of writing a tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// How many bytes were written, compressed if the file is.
+pub struct WriteReport {
+    /// The number of written bytes, compressed if the file is.
     pub bytes: u64,
-    /// The shape that the file will be read back with, if that is another one: a `.tns` file without a header ends at
-    /// the last entry of each dimension. [`WriteOptions::header`] is the remedy.
+    /// The shape of the tensor when the file is read, if it differs: a `.tns` file without a header
+    /// ends at the last entry of each dimension. [`WriteOptions::header`] prevents that.
     pub reads_back_as: Option<Vec<u64>>,
 }
 
-/// Passes everything on, and counts it.
+/// A writer that counts bytes.
 struct Counted<W> {
     out: W,
     bytes: u64,
@@ -127,14 +136,14 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Everything that can be refused has been when this exists: only the operating system can still fail.
+/// A checked tensor, ready to be written: only the operating system can still fail.
 enum Prepared {
-    MatrixMarket(mtx::Job),
-    Frostt(tns::Job),
-    Archive(arrays::Archive),
-    Binsparse(binsparse::Job),
-    Array(arrays::Array),
-    Image(image::Job),
+    MatrixMarket(mtx::MtxJob),
+    Frostt(tns::TnsJob),
+    Archive(arrays::SparseMatrixArchive),
+    Binsparse(binsparse::BinsparseJob),
+    Array(arrays::NpyArray),
+    Image(image::ImageJob),
 }
 
 impl Prepared {
@@ -143,12 +152,12 @@ impl Prepared {
             return Err(super::kind::only_read(kind).help(format!("write {} instead", kinds_for(tensor))));
         }
         Ok(match kind {
-            FileKind::MatrixMarket => Prepared::MatrixMarket(mtx::Job::new(tensor, options)?),
-            FileKind::Frostt => Prepared::Frostt(tns::Job::new(tensor, options)?),
-            FileKind::ScipyArchive => Prepared::Archive(arrays::Archive::new(tensor, options)?),
-            FileKind::Binsparse => Prepared::Binsparse(binsparse::Job::new(tensor, options)?),
-            FileKind::Image => Prepared::Image(image::Job::new(tensor)?),
-            _ => Prepared::Array(arrays::Array::new(tensor)?),
+            FileKind::MatrixMarket => Prepared::MatrixMarket(mtx::MtxJob::new(tensor, options)?),
+            FileKind::Frostt => Prepared::Frostt(tns::TnsJob::new(tensor, options)?),
+            FileKind::ScipyArchive => Prepared::Archive(arrays::SparseMatrixArchive::new(tensor, options)?),
+            FileKind::Binsparse => Prepared::Binsparse(binsparse::BinsparseJob::new(tensor, options)?),
+            FileKind::Image => Prepared::Image(image::ImageJob::new(tensor)?),
+            _ => Prepared::Array(arrays::NpyArray::new(tensor)?),
         })
     }
 
@@ -171,7 +180,7 @@ impl Prepared {
     }
 }
 
-/// The kinds that hold such a tensor, for a help text.
+/// The kinds of file that can represent the tensor, for a help text.
 fn kinds_for(tensor: &Tensor) -> &'static str {
     match (tensor.rank(), tensor.dtype().kind()) {
         (0, tamis_ir::Kind::Complex) => ".npy",
@@ -182,14 +191,14 @@ fn kinds_for(tensor: &Tensor) -> &'static str {
     }
 }
 
-/// Files of entries leave zeros out, so what is not stored must be zero.
+/// Converts to a zero fill, because files of entries omit zeros.
 fn with_zero_fill(tensor: &Tensor) -> Result<Tensor> {
     let zero = Value::zero(tensor.dtype());
     if tensor.fill().same_number(zero) {
         return Ok(tensor.clone());
     }
     if tensor.format().is_all_dense() {
-        // Nothing is left out, so nothing reads the fill.
+        // All values are stored, so the fill is never read.
         return Tensor::from_dense(tensor.shape(), tensor.to_dense()?, &tamis_ir::Format::dense(tensor.rank()), zero);
     }
     let message =

@@ -1,4 +1,4 @@
-//! Matrix Market, written.
+//! Writer of Matrix Market files.
 
 use super::super::Symmetry;
 use super::super::tensor::does_not_fit;
@@ -10,23 +10,23 @@ use tamis_ir::diag::Result;
 use tamis_ir::{DType, Kind, Value};
 
 /// A matrix ready to be written.
-pub(super) struct Job {
+pub(super) struct MtxJob {
     shape: [u64; 2],
     field: &'static str,
     symmetry: Symmetry,
     comments: Vec<String>,
-    body: Body,
+    body: MtxBody,
 }
 
-enum Body {
+enum MtxBody {
     /// Every value, by rows.
     Array(ValueArray),
-    /// Some of the entries, by their numbers, in the order to write them.
+    /// Entries in file order, by their coordinates.
     Entries { rows: IndexArray, columns: Option<IndexArray>, values: ValueArray, chosen: Option<Vec<usize>> },
 }
 
-impl Job {
-    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Job> {
+impl MtxJob {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<MtxJob> {
         let shape = match tensor.shape() {
             [rows, columns] => [*rows, *columns],
             [length] => [*length, 1],
@@ -40,7 +40,7 @@ impl Job {
         if tensor.format().is_all_dense() && tensor.values().is_some() && symmetry == Symmetry::General {
             let values = tensor.to_dense()?;
             let field = field_of(values.dtype());
-            return Ok(Job { shape, field, symmetry, comments, body: Body::Array(values) });
+            return Ok(MtxJob { shape, field, symmetry, comments, body: MtxBody::Array(values) });
         }
         let entries = with_zero_fill(tensor)?.try_to_coordinates()?;
         let values = entries.values;
@@ -62,25 +62,25 @@ impl Job {
                 return Err(does_not_fit(message, "write it as `general`"));
             }
         };
-        Ok(Job { shape, field, symmetry, comments, body: Body::Entries { rows, columns, values, chosen } })
+        Ok(MtxJob { shape, field, symmetry, comments, body: MtxBody::Entries { rows, columns, values, chosen } })
     }
 
     pub(super) fn emit(&self, out: &mut dyn Write) -> io::Result<()> {
-        let format = if matches!(self.body, Body::Array(_)) { "array" } else { "coordinate" };
+        let format = if matches!(self.body, MtxBody::Array(_)) { "array" } else { "coordinate" };
         writeln!(out, "%%MatrixMarket matrix {format} {} {}", self.field, self.symmetry.name())?;
         write_comments(out, "%", &self.comments)?;
         let [height, width] = self.shape;
         match &self.body {
-            Body::Array(values) => {
+            MtxBody::Array(values) => {
                 writeln!(out, "{height} {width}")?;
-                // The values are in memory, so both sizes fit, unless there are none.
+                // The values are in memory, so both sizes fit, unless there are no values.
                 let (height, width) = (height as usize, width as usize);
                 write_lines(out, values.len(), |line, k| {
                     push_value(line, values, k % height * width + k / height);
                     line.push(b'\n');
                 })
             }
-            Body::Entries { rows, columns, values, chosen } => {
+            MtxBody::Entries { rows, columns, values, chosen } => {
                 let count = chosen.as_ref().map_or(values.len(), Vec::len);
                 writeln!(out, "{height} {width} {count}")?;
                 write_lines(out, count, |line, k| {
@@ -101,7 +101,7 @@ impl Job {
 
 fn field_of(dtype: DType) -> &'static str {
     match dtype.kind() {
-        // Only these do not all fit an integer of 64 bits with a sign.
+        // Only these may exceed signed 64-bit integers.
         Kind::Int if dtype == DType::U64 => "unsigned-integer",
         Kind::Int | Kind::Bool => "integer",
         Kind::Float => "real",
@@ -109,8 +109,8 @@ fn field_of(dtype: DType) -> &'static str {
     }
 }
 
-/// The entries on and below the diagonal, after checking that those above are their mirror images.
-/// Entries are sorted by row, then column.
+/// The entries on and below the diagonal, after a check that those above mirror them. Entries are
+/// sorted by row, then column.
 fn lower_triangle(
     rows: &IndexArray,
     columns: &IndexArray,
@@ -161,7 +161,7 @@ fn lower_triangle(
         }
     }
     if above != 0 {
-        // Something stands above the diagonal that has nothing below it.
+        // An entry above the diagonal has no counterpart below it.
         let lonely = (0..values.len()).find(|k| {
             let (i, j) = (rows.get(*k), columns.get(*k));
             i < j && find(rows, columns, j, i).is_none()

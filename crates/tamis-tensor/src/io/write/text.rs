@@ -1,4 +1,4 @@
-//! Numbers and lines as text, formatted in parallel and written in order.
+//! Formatting of numbers and lines, in parallel chunks that are written in order.
 
 use crate::ValueArray;
 use num_complex::Complex;
@@ -11,7 +11,7 @@ pub(super) fn push_integer(line: &mut Vec<u8>, number: impl itoa::Integer) {
     line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends the shortest text that reads back as the same double.
+/// Appends the shortest text that parses to the same double.
 pub(super) fn push_real(line: &mut Vec<u8>, number: f64) {
     if number.is_nan() {
         line.extend_from_slice(b"nan");
@@ -40,7 +40,7 @@ pub(super) fn push_value(line: &mut Vec<u8>, values: &ValueArray, k: usize) {
         ValueArray::U16(v) => push_integer(line, v[k]),
         ValueArray::U32(v) => push_integer(line, v[k]),
         ValueArray::U64(v) => push_integer(line, v[k]),
-        // As the double it equals: the shortest text of a float of 32 bits is another double.
+        // As an equal double: the shortest text of a 32-bit float would parse to another double.
         ValueArray::F32(v) => push_real(line, f64::from(v[k])),
         ValueArray::F64(v) => push_real(line, v[k]),
         ValueArray::C64(v) => push_complex(line, Complex::new(f64::from(v[k].re), f64::from(v[k].im))),
@@ -54,28 +54,28 @@ pub(super) fn write_lines(
     count: usize,
     push: impl Fn(&mut Vec<u8>, usize) + Sync,
 ) -> io::Result<()> {
-    const PIECE: usize = 1 << 14;
+    const CHUNK: usize = 1 << 14;
     let threads = crate::threads();
-    // A few pieces for each thread at a time, so that memory stays small however long the file is.
-    let wave = PIECE * 4 * threads;
+    // A few chunks for each thread at a time, so that memory is bounded for files of any length.
+    let wave = CHUNK * 4 * threads;
     let mut start = 0;
     while start < count {
         let end = count.min(start.saturating_add(wave));
-        let pieces: Vec<Mutex<Vec<u8>>> = (start..end).step_by(PIECE).map(|_| Mutex::default()).collect();
+        let chunks: Vec<Mutex<Vec<u8>>> = (start..end).step_by(CHUNK).map(|_| Mutex::default()).collect();
         let next = AtomicUsize::new(0);
-        crate::threads::share(threads.min(pieces.len()), &|_| {
+        crate::threads::share(threads.min(chunks.len()), &|_| {
             loop {
                 let k = next.fetch_add(1, Ordering::Relaxed);
-                let Some(Ok(mut text)) = pieces.get(k).map(|piece| piece.lock()) else { break };
-                let first = start + k * PIECE;
-                text.reserve(16 * PIECE.min(end - first));
-                for line in first..end.min(first + PIECE) {
+                let Some(Ok(mut text)) = chunks.get(k).map(|chunk| chunk.lock()) else { break };
+                let first = start + k * CHUNK;
+                text.reserve(16 * CHUNK.min(end - first));
+                for line in first..end.min(first + CHUNK) {
                     push(&mut text, line);
                 }
             }
         });
-        for piece in pieces {
-            let text = piece.into_inner().map_err(|_| io::Error::other("a line could not be written"))?;
+        for chunk in chunks {
+            let text = chunk.into_inner().map_err(|_| io::Error::other("a line could not be written"))?;
             out.write_all(&text)?;
         }
         start = end;
@@ -83,7 +83,7 @@ pub(super) fn write_lines(
     Ok(())
 }
 
-/// Comments, one line each, whatever line ends they hold.
+/// Comments, one line each, with any line ends.
 pub(super) fn write_comments(out: &mut dyn Write, mark: &str, comments: &[String]) -> io::Result<()> {
     for line in comments.iter().flat_map(|c| c.split(['\n', '\r'])) {
         writeln!(out, "{mark} {line}")?;

@@ -1,4 +1,4 @@
-//! FROSTT, written.
+//! Writer of FROSTT files.
 
 use super::super::tensor::does_not_fit;
 use super::super::tns::extent;
@@ -10,14 +10,14 @@ use tamis_ir::Kind;
 use tamis_ir::diag::Result;
 
 /// A tensor ready to be written.
-pub(super) struct Job {
+pub(super) struct TnsJob {
     entries: Coordinates,
     header: bool,
     comments: Vec<String>,
 }
 
-impl Job {
-    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<Job> {
+impl TnsJob {
+    pub(super) fn new(tensor: &Tensor, options: &WriteOptions) -> Result<TnsJob> {
         if tensor.dtype().kind() == Kind::Complex {
             let help = if tensor.rank() <= 2 && tensor.rank() > 0 { ".mtx, .npz or .npy" } else { ".npz or .npy" };
             return Err(does_not_fit("FROSTT files hold real numbers, not complex ones", format!("write {help}")));
@@ -29,12 +29,12 @@ impl Job {
             let message = format!("{large} does not fit 64 bits with a sign, as integers of FROSTT files do");
             return Err(does_not_fit(message, "write .npz or .npy"));
         }
-        // Without entries, nothing else would tell the rank.
+        // Without entries, only a header specifies the rank.
         let header = options.header || entries.is_empty();
-        Ok(Job { entries, header, comments: options.comments.clone() })
+        Ok(TnsJob { entries, header, comments: options.comments.clone() })
     }
 
-    /// The shape without the slices behind the last entry, if there are any and no header tells of them.
+    /// The shape without trailing empty slices, if there are any and there is no header.
     pub(super) fn reads_back_as(&self) -> Option<Vec<u64>> {
         let read: Vec<u64> = self.entries.columns.iter().map(extent).collect();
         (!self.header && read != self.entries.shape).then_some(read)

@@ -122,7 +122,7 @@ impl Emitter<'_> {
         found
     }
 
-    /// Whether a loop consists of reductions over gathered elements only, and its masked coordinate
+    /// True if a loop consists of reductions over gathered elements only, and its masked coordinate
     /// loads are fast.
     pub(super) fn is_gathered_reduction(&self, plan: &VectorPlan) -> bool {
         let stride = |id: &ExprId| plan.expr_strides.get(id).copied().flatten();

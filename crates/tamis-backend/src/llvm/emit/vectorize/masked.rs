@@ -72,7 +72,7 @@ impl Emitter<'_> {
         self.start(&after);
     }
 
-    /// Whether the target has mask registers (AVX-512), which make masking free.
+    /// True if the target has mask registers (AVX-512), which make masking free.
     pub(super) fn has_mask_registers(&self) -> bool {
         self.vector_bytes >= 64
     }

@@ -31,7 +31,7 @@ pub(in super::super) struct LoopAccumulator {
     slot: String,
 }
 
-/// Whether a loop may break out to an enclosing block, past the code after it.
+/// True if a loop may break out to an enclosing block, past the code after it.
 fn breaks_out(body: &[Stmt]) -> bool {
     let (mut targets, mut labels) = (Vec::new(), Vec::new());
     for stmt in body {
@@ -100,7 +100,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Whether a loop consists of reductions over contiguous memory only.
+    /// True if a loop consists of reductions over contiguous memory only.
     pub(super) fn is_reduction_loop(&self, plan: &VectorPlan) -> bool {
         let in_memory = plan.tiles().all(|tile| self.tiles.contains(&tile));
         !plan.reductions.is_empty() && plan.stores.is_empty() && in_memory && has_masks(plan.dtype, self.vector_bytes)

@@ -1,21 +1,22 @@
-//! What kernels write, brought into the format that was asked for.
+//! Finalization of kernel outputs: conversion from the written format to the requested one.
 //!
-//! Kernels append coordinates, or runs of them, in order. Which neighbours are equal, how long a block will be, and where
-//! blocks of a cut dimension lie is known when everything is written, so such formats are written as simpler ones.
+//! Kernels append coordinates, or runs of them, in order. Equal adjacent fibers, block lengths, and
+//! blocks of a split dimension are known only at the end, so kernels write simpler formats.
 
-use super::{convert_settled, last, merge};
+use super::{convert_written, last, merge};
 use crate::Tensor;
 use crate::levels::tree;
 use tamis_ir::diag::Result;
 use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
 
-/// The format in which a kernel writes a tensor that is to have this one; [`settle`] does the rest.
+/// The format that a kernel writes for a tensor of this format; [`finalize`] converts it.
 ///
-/// Runs of any kind are written as `sparse_runs`, blocks and bands as `sparse`, and formats whose map cuts or combines
-/// dimensions as a list of coordinates (or `dense`, if all their levels are). A pattern stores what is true and nothing else while
-/// it is written, so the last level of one whose levels pad (`dense`, a `singleton` below it) is `sparse` until then.
-/// Other formats are written as they are.
-/// The width of coordinates stays; positions of a level that changes have any width, since there may be more of them.
+/// Runs of any kind are written as `sparse_runs`, blocks and bands as `sparse`, and formats whose
+/// map splits or combines dimensions as coordinate lists (or `dense`, if all their levels are). A
+/// pattern stores only true values while it is written, so if the levels of a pattern pad (`dense`,
+/// a `singleton` below it), its last level is `sparse` until then. Other formats are written
+/// directly. The width of coordinates stays; positions of a changed level have any width, because
+/// there may be more of them.
 ///
 /// ```
 /// use tamis_ir::Format;
@@ -56,28 +57,29 @@ pub fn written_as(format: &Format) -> Format {
     Format::new(format.rank(), format.map().to_vec(), levels, format.leaf()).unwrap_or_else(|_| list())
 }
 
-/// The tensor in `format`, from what a kernel wrote as [`written_as`] says: sorted, but with neighbouring runs that may
-/// be equal. A fiber that does not fit its level, such as two runs in an `interval`, is a diagnostic.
+/// Converts the output of a kernel from its [`written_as`] format to `format`: it is sorted, but
+/// may have equal adjacent runs. A fiber that does not fit its level, such as two runs in an
+/// `interval`, is a diagnostic.
 ///
 /// ```
 /// use tamis_ir::{Format, Value};
-/// use tamis_tensor::{LevelArrays, Tensor, settle, written_as};
+/// use tamis_tensor::{LevelArrays, Tensor, finalize, written_as};
 /// let format = Format::parse("runs", 1)?;
 /// let arrays = [("pos", vec![0u32, 2].into()), ("start", vec![1u32, 2].into()), ("end", vec![2u32, 4].into())];
 /// let values = Some(vec![7.0, 7.0].into());
 /// let written = Tensor::from_parts(&[6], &written_as(&format), vec![LevelArrays::new(arrays)], values, Value::F64(0.0))?;
-/// let settled = settle(written, &format)?;
-/// assert_eq!(settled.level_arrays(0).get("end").unwrap().to_vec(), [1, 4, 6]);
+/// let finalized = finalize(written, &format)?;
+/// assert_eq!(finalized.level_arrays(0).get("end").unwrap().to_vec(), [1, 4, 6]);
 /// # Ok::<(), tamis_ir::Diagnostic>(())
 /// ```
-pub fn settle(tensor: Tensor, format: &Format) -> Result<Tensor> {
+pub fn finalize(tensor: Tensor, format: &Format) -> Result<Tensor> {
     let specs = format.levels();
     let tensor = match merge::pattern_of_runs(tensor, format)? {
         Ok(merged) => return Ok(merged),
         Err(tensor) => tensor,
     };
     if tensor.format() != format {
-        return convert_settled(&tensor, format);
+        return convert_written(&tensor, format);
     }
     if !tree::shares(specs) {
         return Ok(tensor);
@@ -88,5 +90,5 @@ pub fn settle(tensor: Tensor, format: &Format) -> Result<Tensor> {
     {
         return Ok(tensor);
     }
-    convert_settled(&tensor, format)
+    convert_written(&tensor, format)
 }
