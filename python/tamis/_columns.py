@@ -30,7 +30,7 @@ class LabeledTensor:
         "dims": "The names of the dimensions.",
         "labels": "For each dimension an array with the label of each coordinate.",
         "name": "What the values are called in a table.",
-        "_positions": "The coordinates of labels, made when they are first asked for.",
+        "_positions": "The coordinates of labels, computed on first use.",
     }
 
     def __init__(self, tensor: Any, dims: Sequence[str], labels: Mapping[str, Any] | None = None, name: str = "value") -> None:

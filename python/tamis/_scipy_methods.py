@@ -255,8 +255,8 @@ class SciPyMethods:
         >>> tm.tensor([[1j, 0], [2, 3]], format="csr").adjoint()[0, 0]
         np.complex128(-1j)
         """
-        turned = self.transpose()  # type: ignore[attr-defined]
-        return turned.conj() if self.dtype.kind == "c" else turned
+        transposed = self.transpose()  # type: ignore[attr-defined]
+        return transposed.conj() if self.dtype.kind == "c" else transposed
 
     def matvec(self, x: Any) -> Any:
         """``A @ x`` with a vector or a column, as ``scipy.sparse.linalg.LinearOperator`` calls it."""

@@ -101,7 +101,7 @@ def _unique(x: Tensor) -> tuple[NDArray[Any], NDArray[np.int64]]:
 def unique(
     x: Any, /, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """The different values, sorted, as ``numpy.unique``: an array, or a tuple of what is asked for.
+    """The different values, sorted, as ``numpy.unique``: an array, or a tuple of the requested arrays.
 
     >>> import tamis as tm
     >>> tm.unique(tm.tensor([[0, 5], [7, 5]], format="csr"), return_counts=True)

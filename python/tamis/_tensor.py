@@ -205,7 +205,7 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, SciPyMethods, Displa
             return ours
         array = self._readable()
         if array.nbytes > _QUIET and not self.is_dense:
-            # Whoever asks may be a library that the user handed a sparse tensor to.
+            # The caller may be a library to which the user gave a sparse tensor.
             _warn(
                 f"an array of {format_bytes(array.nbytes)} was made of a sparse tensor with {self.nnz:,} stored elements: "
                 "`t.to_numpy()` says that it is wanted, `t.to_scipy()` gives a sparse array"

@@ -245,7 +245,7 @@ def pagerank(graph: Any, alpha: float = 0.85, *, tol: float = 1e-10, max_iter: i
         rank = new
         if change < tol:
             return rank
-    raise fail("E0709", f"the ranks did not settle to {tol} in {max_iter} iterations", "raise `max_iter` or `tol`, or lower `alpha`")
+    raise fail("E0709", f"the ranks did not converge to {tol} in {max_iter} iterations", "raise `max_iter` or `tol`, or lower `alpha`")
 
 
 def _simple(graph: Any) -> Tensor:

@@ -60,7 +60,7 @@ def test_categories() -> None:
         lambda: tm.from_columns({"a": [1, 2], "b": [1]}, ["a"], "b"),
         lambda: tm.from_columns({"a": ["x", None]}, ["a"]),
         lambda: tm.from_columns({"a": [1.0, float("nan")]}, ["a"]),
-        lambda: W.sel(user="nobody"),
+        lambda: W.sel(user="missing"),
         lambda: W.sel(shop="x"),
         lambda: tm.LabeledTensor(np.eye(2), ["a"]),
         lambda: tm.LabeledTensor(np.eye(2), ["a", "b"], {"a": [1]}),

@@ -1,4 +1,4 @@
-"""The table of names is complete and true: names that are said to be the same exist, and equivalents that are code run."""
+"""The table of names is complete and true: names that exist here exist, and equivalents that are code run."""
 
 from __future__ import annotations
 

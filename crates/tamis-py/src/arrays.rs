@@ -3,7 +3,7 @@
 //! *In:* values may be borrowed, since any bits are values (booleans excepted). Positions and
 //! coordinates are copied: compiled code relies on what was checked about them, and their owner
 //! might change them afterwards. *Out:* arrays are given as read-only views that keep their memory
-//! alive, or, where nobody else shares that memory, as arrays that own it and may be written.
+//! alive, or, where no other object shares that memory, as arrays that own it and may be written.
 
 use crate::errors;
 use num_complex::Complex;
@@ -201,7 +201,7 @@ fn view<'py, T>(
 ///
 /// # Safety
 /// `data` holds as many elements as the shape says, in row-major order, for as long as the owner
-/// lives; if the flags say that it may be written, nobody else reads or writes it.
+/// lives; if the flags say that it may be written, no other code reads or writes it.
 unsafe fn array_of<'py>(
     py: Python<'py>,
     data: *mut c_void,
@@ -212,7 +212,7 @@ unsafe fn array_of<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let owner = Bound::new(py, SharedMemory { _owner: owner })?;
     let mut dims: Vec<npyffi::npy_intp> = shape.iter().map(|n| *n as npyffi::npy_intp).collect();
-    // SAFETY: promised by the caller. `NewFromDescr` takes the descriptor, `SetBaseObject` the
+    // SAFETY: guaranteed by the caller. `NewFromDescr` takes the descriptor, `SetBaseObject` the
     // owner.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
@@ -251,7 +251,7 @@ pub(crate) fn give_values<'py>(py: Python<'py>, values: ValueArray, shape: &[u64
         let mut given = Given(x.into_vec());
         let data = given.0.as_mut_ptr().cast::<c_void>();
         // SAFETY: the vector has as many elements as the shape says, does not move with its owner,
-        // and nobody else knows of it.
+        // and no other reference to it exists.
         unsafe { array_of(py, data, descr, shape, Box::new(given), npyffi::NPY_ARRAY_WRITEABLE) }
     })
 }

@@ -46,7 +46,7 @@ impl Rows {
 
 /// A source of one contiguous part of the result: an operand, a range of its stored elements, and
 /// what is added to their coordinates.
-struct Chunk {
+struct RowRange {
     operand: usize,
     range: Range<usize>,
     shift: u64,
@@ -57,7 +57,7 @@ fn assembled(
     shape: [u64; 2],
     like: &Tensor,
     operands: &[Rows],
-    chunks: &[Chunk],
+    chunks: &[RowRange],
     starts: Vec<u64>,
 ) -> Result<Tensor, Diagnostic> {
     let total = starts.last().copied().unwrap_or(0) as usize;
@@ -77,7 +77,7 @@ fn assembled(
     Tensor::from_parts(&shape, &like.format().clone(), levels, values, like.fill())
 }
 
-fn coordinates<J: Index>(operands: &[Rows], chunks: &[Chunk], total: usize) -> Result<Vec<J>, Diagnostic> {
+fn coordinates<J: Index>(operands: &[Rows], chunks: &[RowRange], total: usize) -> Result<Vec<J>, Diagnostic> {
     let mut out: Vec<J> = reserve(total)?;
     for chunk in chunks {
         let crd = &operands[chunk.operand].crd;
@@ -101,7 +101,7 @@ fn reserve<T>(count: usize) -> Result<Vec<T>, Diagnostic> {
 fn gathered_values(
     first: &ValueArray,
     operands: &[Rows],
-    chunks: &[Chunk],
+    chunks: &[RowRange],
     total: usize,
 ) -> Result<ValueArray, Diagnostic> {
     macro_rules! gather {
@@ -154,7 +154,7 @@ fn joined(given: &[Tensor], axis: usize) -> Result<Tensor, Diagnostics> {
             let range = 0..rows.pos.get(count) as usize;
             tamis_tensor::with_indices!(&rows.pos, x => starts.extend(x[1..].iter().map(|p| before + p.to_u64())));
             before += range.end as u64;
-            chunks.push(Chunk { operand, range, shift: 0 });
+            chunks.push(RowRange { operand, range, shift: 0 });
         }
         return Ok(assembled([size(0), first.shape()[1]], first, &operands, &chunks, starts)?);
     }
@@ -170,7 +170,7 @@ fn joined(given: &[Tensor], axis: usize) -> Result<Tensor, Diagnostics> {
         for (operand, part) in operands.iter().enumerate() {
             let range = part.row(row);
             stored += range.len() as u64;
-            chunks.push(Chunk { operand, range, shift });
+            chunks.push(RowRange { operand, range, shift });
             shift += given[operand].shape()[1];
         }
         starts.push(stored);
@@ -201,7 +201,7 @@ fn taken(given: &Tensor, chosen: &IndexArray) -> Result<Tensor, Diagnostic> {
         let range = rows.row(chosen.get(k) as usize);
         stored += range.len() as u64;
         starts.push(stored);
-        chunks.push(Chunk { operand: 0, range, shift: 0 });
+        chunks.push(RowRange { operand: 0, range, shift: 0 });
     }
     assembled([chosen.len() as u64, given.shape()[1]], given, &[rows], &chunks, starts)
 }
@@ -231,7 +231,8 @@ fn flipped(given: &Tensor, rows: bool, columns: bool) -> Result<Tensor, Diagnost
         starts.push(stored);
     }
     if !columns {
-        let chunks: Vec<Chunk> = (0..height).map(|row| Chunk { operand: 0, range: source(row), shift: 0 }).collect();
+        let chunks: Vec<RowRange> =
+            (0..height).map(|row| RowRange { operand: 0, range: source(row), shift: 0 }).collect();
         return assembled([height as u64, width], given, &[parts], &chunks, starts);
     }
     // With both axes reversed, the arrays are; else each row is.

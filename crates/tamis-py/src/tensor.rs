@@ -308,7 +308,7 @@ pub(crate) fn is_row_major(tensor: &Tensor) -> bool {
     format.is_all_dense() && tensor.values().is_some() && ordered()
 }
 
-/// A row-major tensor as a writable array, without copying if nobody else shares its values.
+/// A row-major tensor as a writable array, without a copy if no other tensor shares its values.
 pub(crate) fn give(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     let shape = tensor.shape().to_vec();
     let Some(values) = tensor.values().cloned() else {
