@@ -1,5 +1,6 @@
 //! Tests of the languages and the operator table, in one binary.
 
+mod adjoint;
 mod derivatives;
 mod hostile_programs;
 mod laws;

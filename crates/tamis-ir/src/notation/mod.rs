@@ -5,12 +5,15 @@
 //! something else becomes a temporary. [`Notation::program`] makes a loop program of assignments in loops (`build`); which
 //! loops, in which order, is for a scheduler to say.
 
+mod adjoint;
 mod build;
 mod einsum;
+mod loops;
 mod reduce;
 mod subscripts;
 mod versions;
 
+pub use adjoint::{Adjoint, Differentiate, Tangents};
 pub use build::{Node, text};
 
 use crate::algebra::Op;
@@ -231,6 +234,11 @@ impl Notation {
             }
         }
         Ok(())
+    }
+
+    /// The operators that users defined.
+    pub fn operators(&self) -> &[Op] {
+        &self.operators
     }
 
     /// The parameters, in order of appearance.
