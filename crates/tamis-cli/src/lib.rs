@@ -10,6 +10,7 @@ mod calibrate;
 mod convert;
 mod execute;
 mod explain;
+mod grad;
 mod info;
 pub mod input;
 mod load;
@@ -27,7 +28,7 @@ mod source;
 mod stages;
 mod times;
 
-pub use args::{AdviseArgs, Cli, Command, ConvertArgs, Duplicates, ExplainArgs, InfoArgs, RunArgs};
+pub use args::{AdviseArgs, Cli, Command, ConvertArgs, Duplicates, ExplainArgs, GradArgs, InfoArgs, RunArgs};
 pub use request::{OutputTarget, ProgramText, RunRequest};
 pub use shell::{CommandError, CommandResult, Shell};
 
@@ -68,6 +69,7 @@ fn dispatch(command: &Command, shell: &mut Shell) -> CommandResult {
     match command {
         Command::Run(args) => execute::run(&RunRequest::parse(args)?, shell),
         Command::Explain(args) => explain::explain(args, shell),
+        Command::Grad(args) => grad::run(args, shell),
         Command::Info(args) => info::info(args, shell),
         Command::Advise(args) => advise::advise(args, shell),
         Command::Search(args) => search::run(args, shell),

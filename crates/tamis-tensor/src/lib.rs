@@ -20,7 +20,7 @@ mod typed;
 
 pub use arrays::{Index, IndexArray, ValueArray, bisect};
 pub use buffer::Buffer;
-pub use convert::{settle, written_as};
+pub use convert::{PatternCacheInfo, pattern_cache_info, set_pattern_cache_limit, settle, written_as};
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
 pub use memory::{Keeper, keep_memory_with, room};

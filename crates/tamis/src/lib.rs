@@ -43,6 +43,7 @@
 //! | to | call | options and results |
 //! |---|---|---|
 //! | compute index notation | [`einsum!`], [`einsum()`] | [`notation`], [`Results`] |
+//! | differentiate index notation | [`grad()`] | [`mod@grad`], [`Results`] |
 //! | run a loop program | [`run()`] | [`mod@run`], [`Results`] |
 //! | compile once, call often | [`compile()`] | [`mod@compile`] |
 //! | read what the compiler made | [`explain()`] | [`mod@explain`] |
@@ -69,6 +70,7 @@ pub mod compile;
 mod executable;
 mod executable_cache;
 pub mod explain;
+pub mod grad;
 mod interpret;
 pub mod notation;
 mod operator;
@@ -86,6 +88,7 @@ pub use analyze::analyze;
 pub use calibrate::calibrate;
 pub use compile::compile;
 pub use explain::explain;
+pub use grad::grad;
 pub use notation::einsum;
 pub use results::Results;
 pub use run::run;
@@ -202,6 +205,8 @@ pub mod cache {
     pub use tamis_backend::cache::{Cache, CacheHit};
     #[doc(inline)]
     pub use tamis_backend::runtime::limit_arrays;
+    #[doc(inline)]
+    pub use tamis_tensor::{PatternCacheInfo, pattern_cache_info, set_pattern_cache_limit};
 }
 
 /// Conversions from and to the types of other crates, which this module re-exports: `ndarray` and

@@ -19,6 +19,7 @@ mod last;
 pub(crate) mod matrix;
 mod merge;
 pub(crate) mod numbers;
+mod permutation;
 pub(crate) mod reorder;
 mod settle;
 pub(crate) mod sort;
@@ -26,6 +27,8 @@ mod structured;
 pub(crate) mod words;
 
 pub(crate) use build::{axes as build_axes, build};
+pub(crate) use permutation::PatternCache;
+pub use permutation::{PatternCacheInfo, pattern_cache_info, set_pattern_cache_limit};
 pub use settle::{settle, written_as};
 
 pub(crate) use entries::{Entries, First, entries, stored_entries};
@@ -38,6 +41,14 @@ use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
 /// The same tensor in another format; see [`Tensor::convert`].
 pub(crate) fn convert(tensor: &Tensor, format: &Format) -> Result<Tensor> {
+    match permutation::convert(tensor, format)? {
+        Some(converted) => Ok(converted),
+        None => convert_directly(tensor, format),
+    }
+}
+
+/// [`convert`], without the cache of patterns.
+fn convert_directly(tensor: &Tensor, format: &Format) -> Result<Tensor> {
     if format.rank() != tensor.rank() {
         return Err(wrong_rank(format, tensor.rank()));
     }
