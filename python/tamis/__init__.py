@@ -85,6 +85,12 @@ if _TYPE_CHECKING:
         zeros,
         zeros_like,
     )
+    from ._grad import (
+        grad,
+        jvp,
+        value_and_grad,
+        vjp,
+    )
     from ._index_notation import (
         Expression,
         Index,
@@ -122,6 +128,12 @@ if _TYPE_CHECKING:
         tril,
         triu,
         unstack,
+    )
+    from ._pattern import (
+        CacheInfo,
+        Pattern,
+        cache_info,
+        cache_limit,
     )
     from ._search import (
         UniqueAll,
@@ -174,6 +186,9 @@ _LATER = {
     "_creation": (
         "arange empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like"
     ).split(),
+    "_grad": (
+        "grad jvp value_and_grad vjp"
+    ).split(),
     "_index_notation": (
         "Expression Index Result call evaluate index indices result"
     ).split(),
@@ -186,6 +201,9 @@ _LATER = {
     "_manipulation": (
         "broadcast_arrays broadcast_to concat diagonal expand_dims flip moveaxis permute_dims repeat reshape roll "
         "squeeze stack tile trace tril triu unstack"
+    ).split(),
+    "_pattern": (
+        "CacheInfo Pattern cache_info cache_limit"
     ).split(),
     "_search": (
         "UniqueAll UniqueCounts UniqueInverse argsort cumulative_prod cumulative_sum diff nonzero searchsorted sort "
@@ -219,6 +237,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "Advice",
     "Bug",
+    "CacheInfo",
     "Error",
     "Explanation",
     "Expression",
@@ -230,6 +249,7 @@ __all__ = [
     "Jit",
     "Kernel",
     "Operator",
+    "Pattern",
     "Program",
     "Result",
     "Settings",
@@ -255,6 +275,8 @@ __all__ = [
     "bool",
     "broadcast_arrays",
     "broadcast_to",
+    "cache_info",
+    "cache_limit",
     "call",
     "can_cast",
     "complex128",
@@ -283,6 +305,7 @@ __all__ = [
     "full",
     "full_like",
     "gallery",
+    "grad",
     "iinfo",
     "index",
     "indices",
@@ -293,6 +316,7 @@ __all__ = [
     "int8",
     "isdtype",
     "jit",
+    "jvp",
     "kernel",
     "linspace",
     "matmul",
@@ -344,8 +368,10 @@ __all__ = [
     "unique_inverse",
     "unique_values",
     "unstack",
+    "value_and_grad",
     "var",
     "vecdot",
+    "vjp",
     "write",
     "zeros",
     "zeros_like",

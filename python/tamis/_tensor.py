@@ -18,6 +18,8 @@ from ._array_methods import ArrayMethods
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+    from ._pattern import Pattern
+
 #: Our names of value types, and NumPy's.
 DTYPES = {
     "bool": "bool",
@@ -101,6 +103,18 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, Display, _tamis.Tens
         'csc'
         """
         return self.transpose()
+
+    @property
+    def pattern(self) -> Pattern:
+        """The sparsity pattern: what is stored, without the values; see :class:`tamis.Pattern`.
+
+        >>> import tamis as tm
+        >>> tm.eye(3, format="csr").pattern
+        <tamis.Pattern 3x3 csr, 3 stored>
+        """
+        from ._pattern import Pattern
+
+        return Pattern(self)
 
     def transpose(self, axes: Iterable[int] | None = None) -> Tensor:
         """A view with the dimensions in another order, reversed if none is given; as ``numpy.transpose``.
