@@ -88,6 +88,12 @@ if _TYPE_CHECKING:
         zeros,
         zeros_like,
     )
+    from ._grad import (
+        grad,
+        jvp,
+        value_and_grad,
+        vjp,
+    )
     from ._index_notation import (
         Expression,
         Index,
@@ -170,6 +176,12 @@ if _TYPE_CHECKING:
         unstack,
         vstack,
     )
+    from ._pattern import (
+        CacheInfo,
+        Pattern,
+        cache_info,
+        cache_limit,
+    )
     from ._search import (
         UniqueAll,
         UniqueCounts,
@@ -237,6 +249,9 @@ _LATER = {
     "_creation": (
         "arange empty empty_like eye from_dlpack full full_like linspace meshgrid ones ones_like zeros zeros_like"
     ).split(),
+    "_grad": (
+        "grad jvp value_and_grad vjp"
+    ).split(),
     "_index_notation": (
         "Expression Index Result call evaluate index indices result"
     ).split(),
@@ -249,6 +264,9 @@ _LATER = {
     "_manipulation": (
         "broadcast_arrays broadcast_to concat diagonal expand_dims flip hstack moveaxis pad permute_dims repeat reshape "
         "roll squeeze stack swapaxes tile trace tril triu unstack vstack"
+    ).split(),
+    "_pattern": (
+        "CacheInfo Pattern cache_info cache_limit"
     ).split(),
     "_search": (
         "UniqueAll UniqueCounts UniqueInverse argsort cumulative_prod cumulative_sum diff nonzero searchsorted sort "
@@ -282,6 +300,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "Advice",
     "Bug",
+    "CacheInfo",
     "Error",
     "Explanation",
     "Expression",
@@ -294,6 +313,7 @@ __all__ = [
     "Kernel",
     "LabeledTensor",
     "Operator",
+    "Pattern",
     "Program",
     "Result",
     "Settings",
@@ -328,6 +348,8 @@ __all__ = [
     "bool",
     "broadcast_arrays",
     "broadcast_to",
+    "cache_info",
+    "cache_limit",
     "call",
     "can_cast",
     "complex128",
@@ -362,6 +384,7 @@ __all__ = [
     "full",
     "full_like",
     "gallery",
+    "grad",
     "graph",
     "hstack",
     "identity",
@@ -378,6 +401,7 @@ __all__ = [
     "isin",
     "issparse",
     "jit",
+    "jvp",
     "kernel",
     "kron",
     "kronsum",
@@ -444,8 +468,10 @@ __all__ = [
     "unique_inverse",
     "unique_values",
     "unstack",
+    "value_and_grad",
     "var",
     "vecdot",
+    "vjp",
     "vstack",
     "write",
     "zeros",

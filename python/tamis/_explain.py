@@ -18,10 +18,10 @@ class Explanation:
 
     STAGES = ("schedule", "program", "looplets", "kernel", "c", "llvm", "asm")
 
-    __slots__ = ("_inner",)
+    __slots__ = ("_inner", "_note")
 
-    def __init__(self, inner: _tamis.Explanation) -> None:
-        self._inner = inner
+    def __init__(self, inner: _tamis.Explanation, note: str = "") -> None:
+        self._inner, self._note = inner, note
 
     @property
     def subject(self) -> str:
@@ -31,7 +31,7 @@ class Explanation:
     @property
     def schedule(self) -> str:
         """The scheduling decisions and the resulting loops, with their workspaces."""
-        return self._inner.schedule
+        return self._note + self._inner.schedule
 
     @property
     def program(self) -> str:
@@ -103,7 +103,9 @@ def explain(subject: Any, /, *operands: Any, **options: Any) -> Explanation:
         return Explanation(_tamis.explain_program(subject.__tamis_program__, *operands, **options))
     if hasattr(subject, "__tamis_notation__"):
         text, tensors = subject.__tamis_notation__(*operands, **options)
-        return Explanation(_tamis.explain_notation(text, **tensors))
+        # A derivative reports what its forward pass saves.
+        note = subject.__tamis_saved__(*operands, **options) if hasattr(subject, "__tamis_saved__") else ""
+        return Explanation(_tamis.explain_notation(text, **tensors), note)
     if isinstance(subject, str) and subject.lstrip().startswith(("def ", "@op")) and "return" in subject:
         return Explanation(_tamis.explain_program(Program(subject), *operands, **options))
     if operands and _subscripts.is_subscripts(subject):

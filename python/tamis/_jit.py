@@ -133,6 +133,9 @@ class Jit:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         trace, flat = self._traced(args, kwargs)
+        if any(isinstance(x, Tracer) for x in flat):
+            # Inside of another traced function it is traced as a part of that.
+            return self._function(*args, **kwargs)
         if not trace.text:
             return trace.rebuild(dict(zip((n for n, _ in trace.inputs), (flat[p] for _, p in trace.inputs))))
         tensors = self._tensors(trace, flat)
@@ -289,7 +292,7 @@ def _flatten(value: Any, flat: list[Any]) -> Any:
     if isinstance(value, dict):
         return (dict, tuple((k, _flatten(v, flat)) for k, v in value.items()))
     # Numbers stay Python's own: their type adapts to that of the tensors.
-    flat.append(value if isinstance(value, _tamis.Tensor) or is_weak(value) else _construct.asarray(value))
+    flat.append(value if isinstance(value, (_tamis.Tensor, Tracer)) or is_weak(value) else _construct.asarray(value))
     return None
 
 

@@ -20,6 +20,7 @@ from ._array_methods import ArrayMethods
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
+    from ._pattern import Pattern
     from ._protocols import Elementwise, Product, Reduction, Selection, Sign
 
 #: An array of more bytes that another library makes of a sparse tensor is reported.
@@ -157,6 +158,18 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, SciPyMethods, Displa
         'csc'
         """
         return self.transpose()
+
+    @property
+    def pattern(self) -> Pattern:
+        """The sparsity pattern: what is stored, without the values; see :class:`tamis.Pattern`.
+
+        >>> import tamis as tm
+        >>> tm.eye(3, format="csr").pattern
+        <tamis.Pattern 3x3 csr, 3 stored>
+        """
+        from ._pattern import Pattern
+
+        return Pattern(self)
 
     def transpose(self, axes: Iterable[int] | None = None) -> Tensor:
         """A view with the dimensions in another order, reversed if none is given; as ``numpy.transpose``.

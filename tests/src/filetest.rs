@@ -5,6 +5,8 @@
 //! - `` ```program ``: a loop program;
 //! - `` ```notation ``: index notation instead of a program, and `` ```order ``, the loops that
 //!   come first (a line `keep`: nothing is converted);
+//! - `` ```wrt ``: the operands that notation is differentiated with respect to; `` ```adjoint `` and
+//!   `` ```tangents ``: the resulting statements, whose patterns are those of the inputs;
 //! - `` ```planned ``: the decisions about notation for the first combination, and the resulting
 //!   program;
 //! - `` ```inputs ``: lines `NAME [: FORMAT [| FORMAT ...]] [DTYPE] = NESTED LIST`; each
@@ -27,18 +29,30 @@ use std::fmt::Write;
 use std::path::Path;
 use tamis::compile::{CompileOptions, Signature};
 use tamis::diagnostic::Source;
+use tamis::grad::Differentiate;
 use tamis::notation::{EinsumOptions, Pins};
 use tamis::program::ParamType;
 use tamis::run::RunOptions;
 use tamis::schedule::Schedule;
 use tamis::tensor::ValueArray;
-use tamis::{DType, Diagnostics, Format, Program, Tensor, Value};
+use tamis::{DType, Diagnostics, Format, Notation, Program, Tensor, Value};
 use tamis_compiler::lower::Policy;
 use tamis_compiler::schedule::with_fill;
 
 /// Blocks with expected output.
-const EXPECTED: &[&str] =
-    &["planned", "scheduled", "inserted", "result", "storage", "looplets", "kernel", "c", "error"];
+const EXPECTED: &[&str] = &[
+    "adjoint",
+    "tangents",
+    "planned",
+    "scheduled",
+    "inserted",
+    "result",
+    "storage",
+    "looplets",
+    "kernel",
+    "c",
+    "error",
+];
 
 /// A fenced block: its kind and its lines.
 struct BlockText {
@@ -171,6 +185,10 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
             }
         }
         let pins = Pins { order, keep, ..Pins::default() };
+        if let Some(wrt) = find("wrt") {
+            let first = combinations.first().map(|inputs| &inputs[..]).unwrap_or_default();
+            return derivative(notation.trim_end(), wrt, first, kind);
+        }
         return of_notation(notation.trim_end(), &pins, &combinations, kind);
     }
     let Some(program) = find("program") else { return Err("there is no program".into()) };
@@ -224,6 +242,25 @@ fn evaluate(blocks: &[BlockText], kind: &str) -> Result<String, String> {
         outcomes.push(outcome);
     }
     Ok(outcomes.into_iter().next().unwrap_or_default())
+}
+
+/// The adjoint statements of notation, those of its tangents, or the diagnostics of both.
+fn derivative(text: &str, wrt: &str, inputs: &[(String, Tensor)], kind: &str) -> Result<String, String> {
+    let named: Vec<(&str, &Tensor)> = inputs.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+    let notation = Notation::parse_source(&Source::new("notation", text), &[]);
+    let notation = notation.map_err(|d| d.render(false))?;
+    let names = wrt.split([',', '\n']).map(str::trim).filter(|name| !name.is_empty());
+    let request = tamis::grad::described(Differentiate::new(names), &named);
+    let made = match kind {
+        "tangents" => request.tangents(&notation).map(|made| made.text),
+        _ => request.adjoint(&notation).map(|made| made.text),
+    };
+    match (made, kind) {
+        (Ok(text), "adjoint" | "tangents") => Ok(text + "\n"),
+        (Err(d), "error") => Ok(d.render(false)),
+        (Ok(text), _) => Err(format!("was accepted, and gave\n{text}")),
+        (Err(d), _) => Err(d.render(false)),
+    }
 }
 
 /// Runs the blocks about index notation.

@@ -8,6 +8,7 @@ mod budgets;
 mod conformance;
 mod conformance_writing;
 mod convolutions;
+mod derivatives;
 mod filetests;
 mod fuzz;
 mod gathers;

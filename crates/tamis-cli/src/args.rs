@@ -30,6 +30,8 @@ pub enum CliCommand {
     Run(RunArgs),
     /// Explain an error code, or show the stages of compiling a program
     Explain(ExplainArgs),
+    /// Print the derivative of index notation: the adjoint statements, or those of tangents
+    Grad(GradArgs),
     /// Describe a tensor: shape, nnz, structure, and a spy plot
     Info(InfoArgs),
     /// Recommend storage formats for a tensor, timed on this machine
@@ -58,6 +60,7 @@ impl CliCommand {
         match self {
             CliCommand::Run(args) => args.json,
             CliCommand::Explain(args) => args.json,
+            CliCommand::Grad(args) => args.json,
             CliCommand::Info(args) => args.json,
             CliCommand::Advise(args) => args.json,
             CliCommand::Search(args) => args.json,
@@ -262,6 +265,46 @@ pub enum Stage {
     Llvm,
     /// Assembly for this machine
     Asm,
+}
+
+const GRAD_HELP: &str = "The statements are index notation: they can be run, explained, and differentiated again.
+They read the cotangent of each result (`gy` for `y`); `A_pattern` is true where `A` stores an element.
+
+Examples:
+  tamis grad \"y[i] = A[i,j] * x[j]\" --wrt A,x -f A=csr
+  tamis grad \"d[i] = min[j](A[i,j] + x[j])\" --wrt x --forward";
+
+/// `tamis grad`
+#[derive(Args, Clone, Debug)]
+#[command(after_help = GRAD_HELP)]
+pub struct GradArgs {
+    /// Index notation such as `y[i] = A[i,j] * x[j]`, a file with it, or `-` for standard input
+    #[arg(value_name = "NOTATION")]
+    pub notation: OsString,
+    /// The operands to differentiate with respect to [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub wrt: Vec<String>,
+    /// The results to differentiate [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub of: Vec<String>,
+    /// Forward mode: the tangents of the results, from those of the operands
+    #[arg(long)]
+    pub forward: bool,
+    /// Let the forward pass save values that cost more to recompute than to store
+    #[arg(long, conflicts_with = "forward")]
+    pub save: bool,
+    /// The storage format of an operand, such as A=csr; may be repeated
+    #[arg(short, long = "format", value_name = "NAME=FORMAT")]
+    pub formats: Vec<String>,
+    /// The value type of an operand, such as A=c128 [default: f64]
+    #[arg(long = "dtype", value_name = "NAME=TYPE")]
+    pub dtypes: Vec<String>,
+    /// A file of user-defined operators, each a function with `@op(laws)` above it; may be repeated
+    #[arg(long = "ops", value_name = "FILE")]
+    pub operators: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `tamis info`

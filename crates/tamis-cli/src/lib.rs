@@ -10,6 +10,7 @@ mod calibrate;
 mod convert;
 mod execute;
 mod explain;
+mod grad;
 mod info;
 pub mod input;
 mod load;
@@ -27,7 +28,7 @@ mod source;
 mod stages;
 mod times;
 
-pub use args::{AdviseArgs, Cli, CliCommand, ConvertArgs, Duplicates, ExplainArgs, InfoArgs, RunArgs};
+pub use args::{AdviseArgs, Cli, CliCommand, ConvertArgs, Duplicates, ExplainArgs, GradArgs, InfoArgs, RunArgs};
 pub use request::{OutputTarget, ProgramText, RunRequest};
 pub use shell::{CommandError, CommandResult, Shell};
 
@@ -68,6 +69,7 @@ fn dispatch(command: &CliCommand, shell: &mut Shell) -> CommandResult {
     match command {
         CliCommand::Run(args) => execute::run(&RunRequest::parse(args)?, shell),
         CliCommand::Explain(args) => explain::explain(args, shell),
+        CliCommand::Grad(args) => grad::run(args, shell),
         CliCommand::Info(args) => info::info(args, shell),
         CliCommand::Advise(args) => advise::advise(args, shell),
         CliCommand::Search(args) => search::run(args, shell),

@@ -7,6 +7,7 @@ mod command_line;
 mod common;
 mod compile;
 mod convert;
+mod grad;
 mod info;
 mod notation;
 mod run;

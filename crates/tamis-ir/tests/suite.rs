@@ -1,5 +1,6 @@
 //! Tests of the intermediate representations and the operator table, in one binary.
 
+mod adjoint;
 mod derivatives;
 mod hostile_programs;
 mod laws;

@@ -89,6 +89,11 @@ impl PyProgram {
         &self.text
     }
 
+    /// The index notation that the loops are, and for each result that of the notation.
+    fn notation(&self, py: Python<'_>) -> PyResult<crate::grad::LoopNotation> {
+        or_raise(py, tamis::Notation::of_loops(self.prepared.program()))
+    }
+
     /// The name of the text in errors.
     #[getter]
     fn source(&self) -> &str {

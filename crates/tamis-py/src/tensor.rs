@@ -263,6 +263,23 @@ impl PyTensor {
         wrap(py, tensor, source.borrowed)
     }
 
+    /// The sparsity pattern, which shares the coordinate arrays.
+    fn sparsity_pattern<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let pattern = self.tensor.pattern().map_err(|d| errors::raise_one(py, d))?;
+        wrap(py, pattern, false)
+    }
+
+    /// Whether the format stores every element, in dense levels only.
+    #[getter]
+    fn stores_all(&self) -> bool {
+        self.tensor.format().is_all_dense()
+    }
+
+    /// Whether both store the same coordinates, in the same arrays or in equal ones.
+    fn same_pattern(&self, other: &Bound<'_, PyTensor>) -> bool {
+        self.tensor.same_pattern(&other.get().tensor)
+    }
+
     /// A view with the dimensions in another order.
     fn permuted<'py>(&self, py: Python<'py>, axes: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
         let tensor = self.tensor.permuted(&axes).map_err(|d| errors::raise_one(py, d))?;

@@ -20,7 +20,7 @@ mod typed;
 
 pub use arrays::{Index, IndexArray, ValueArray, bisect};
 pub use buffer::Buffer;
-pub use convert::{finalize, written_as};
+pub use convert::{PatternCacheInfo, finalize, pattern_cache_info, set_pattern_cache_limit, written_as};
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
 pub use memory::{MemoryPool, set_memory_pool, with_capacity};

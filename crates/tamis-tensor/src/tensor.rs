@@ -5,7 +5,7 @@ mod display;
 mod elements;
 mod permute;
 
-use crate::convert::{self, numbers, reorder, words};
+use crate::convert::{self, PatternCache, numbers, reorder, words};
 use crate::levels::tree::{self, Levels};
 use crate::levels::{Level, LevelArrays};
 use crate::{Coordinates, ValueArray};
@@ -61,6 +61,8 @@ struct TensorParts {
     nnz: OnceLock<usize>,
     /// True if it represents a literal, whose type adapts.
     literal: bool,
+    /// Conversions of the pattern, shared by all tensors on it.
+    pattern_cache: Arc<PatternCache>,
 }
 
 /// A pattern below `dense` stores nothing, for any number of entries; this is the maximum number.
@@ -81,7 +83,17 @@ impl Tensor {
         if tree::shares(format.levels()) && cells.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
             // Their number is bounded, and counting them requires a pass over all runs.
             let (shape, nnz) = (shape.to_vec(), OnceLock::new());
-            let parts = TensorParts { format, extents, shape, fill, levels, values, nnz, literal: false };
+            let parts = TensorParts {
+                format,
+                extents,
+                shape,
+                fill,
+                levels,
+                values,
+                nnz,
+                literal: false,
+                pattern_cache: Arc::default(),
+            };
             return Ok(Tensor { parts: Arc::new(parts) });
         }
         let nnz =
@@ -98,9 +110,18 @@ impl Tensor {
         // If some stored coordinates are padding, elements are counted lazily.
         let nnz = if format.is_onto(shape) { OnceLock::from(nnz) } else { OnceLock::new() };
         let shape = shape.to_vec();
-        Ok(Tensor {
-            parts: Arc::new(TensorParts { format, extents, shape, fill, levels, values, nnz, literal: false }),
-        })
+        let parts = TensorParts {
+            format,
+            extents,
+            shape,
+            fill,
+            levels,
+            values,
+            nnz,
+            literal: false,
+            pattern_cache: Arc::default(),
+        };
+        Ok(Tensor { parts: Arc::new(parts) })
     }
 
     /// A tensor of foreign arrays, zero-copy.
@@ -384,6 +405,20 @@ impl Tensor {
 
     /// The same coordinates with other values.
     fn holding(&self, leaf: Leaf, values: ValueArray, fill: Value) -> Tensor {
+        self.on_pattern(leaf, Some(values), fill, Arc::default())
+    }
+
+    /// [`Tensor::holding`], for parts that fit each other.
+    pub(crate) fn with_leaf_values(&self, leaf: Leaf, values: ValueArray, fill: Value) -> Tensor {
+        self.holding(leaf, values, fill)
+    }
+
+    /// The conversions of the pattern.
+    pub(crate) fn pattern_cache(&self) -> &Arc<PatternCache> {
+        &self.parts.pattern_cache
+    }
+
+    fn on_pattern(&self, leaf: Leaf, values: Option<ValueArray>, fill: Value, cache: Arc<PatternCache>) -> Tensor {
         let parts = &self.parts;
         Tensor {
             parts: Arc::new(TensorParts {
@@ -392,9 +427,10 @@ impl Tensor {
                 shape: parts.shape.clone(),
                 fill,
                 levels: parts.levels.clone(),
-                values: Some(values),
+                values,
                 nnz: parts.nnz.clone(),
                 literal: false,
+                pattern_cache: cache,
             }),
         }
     }
@@ -454,12 +490,49 @@ impl Tensor {
         crate::construct::check_booleans(&values)?;
         let leaf = Leaf::Element(None);
         let fill = crate::construct::check_fill(leaf, values.dtype(), fill)?;
-        let tensor = self.holding(leaf, values, fill);
+        // Tensors with the same coordinates share the conversions of these.
+        let tensor = self.on_pattern(leaf, Some(values), fill, self.parts.pattern_cache.clone());
         let onto = tensor.format().is_onto(self.shape());
         if let (Some(values), false) = (tensor.values(), onto) {
             tensor.elements().check_rest(values, fill)?;
         }
         Ok(tensor)
+    }
+
+    /// The sparsity pattern: true where an element is stored, false elsewhere. It shares the levels; nothing is copied, unless
+    /// the format stores more positions than the tensor has elements, as blocks beyond the edge do.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::Tensor;
+    /// let a = Tensor::from_dense(&[2, 2], vec![1.0, 0.0, 0.0, 4.0].into(), &Format::csr(), Value::F64(0.0))?;
+    /// let pattern = a.pattern()?;
+    /// assert_eq!((pattern.get(&[1, 1]), pattern.get(&[0, 1])), (Some(Value::Bool(true)), Some(Value::Bool(false))));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
+    pub fn pattern(&self) -> Result<Tensor> {
+        if self.values().is_none() {
+            return Ok(self.clone());
+        }
+        if !self.format().is_onto(self.shape()) {
+            let mut elements = self.try_to_coordinates()?;
+            elements.values = vec![true; elements.values.len()].into();
+            let format = self.format().clone().with_leaf(Leaf::Element(None));
+            return Tensor::from_coordinates(&elements, &format, Value::Bool(false), crate::Combine::Error);
+        }
+        let cache = self.parts.pattern_cache.clone();
+        Ok(self.on_pattern(Leaf::Pattern, None, Value::Bool(false), cache))
+    }
+
+    /// True if both have the same shape and format, apart from the leaf, and store the same coordinates. Shared arrays are
+    /// recognised without a look at them.
+    pub fn same_pattern(&self, other: &Tensor) -> bool {
+        let levels = |t: &Tensor| t.format().clone().with_leaf(Leaf::Element(None));
+        let same = |(a, b): (&Arc<dyn Level>, &Arc<dyn Level>)| Arc::ptr_eq(a, b) || a.arrays() == b.arrays();
+        self.shape() == other.shape()
+            && levels(self) == levels(other)
+            && self.levels().len() == other.levels().len()
+            && self.levels().iter().zip(other.levels()).all(same)
     }
 
     /// True if both have the same shape and equal numbers at every coordinate, for any formats and

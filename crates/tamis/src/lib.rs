@@ -43,6 +43,7 @@
 //! | to | call | options and results |
 //! |---|---|---|
 //! | compute index notation | [`einsum!`], [`einsum()`] | [`notation`], [`Results`] |
+//! | differentiate index notation | [`grad()`] | [`mod@grad`], [`Results`] |
 //! | run a loop program | [`run()`] | [`mod@run`], [`Results`] |
 //! | compile once, call often | [`compile()`] | [`mod@compile`] |
 //! | read what the compiler made | [`explain()`] | [`mod@explain`] |
@@ -70,6 +71,7 @@ pub mod compile;
 mod executable;
 mod executable_cache;
 pub mod explain;
+pub mod grad;
 mod interpret;
 pub mod notation;
 mod operator;
@@ -92,6 +94,8 @@ pub use calibrate::calibrate;
 pub use compile::compile;
 #[doc(inline)]
 pub use explain::explain;
+#[doc(inline)]
+pub use grad::grad;
 #[doc(inline)]
 pub use notation::einsum;
 pub use results::Results;
@@ -211,6 +215,8 @@ pub mod cache {
     pub use tamis_backend::cache::{Cache, CacheHit};
     #[doc(inline)]
     pub use tamis_backend::runtime::limit_arrays;
+    #[doc(inline)]
+    pub use tamis_tensor::{PatternCacheInfo, pattern_cache_info, set_pattern_cache_limit};
 }
 
 /// Conversions from and to the types of other crates, which this module re-exports: `ndarray` and

@@ -34,6 +34,10 @@ impl Scheduler<'_> {
                 let name = made.item.assignment.target.text.clone();
                 let alone = written.get(&name) == Some(&1) && !self.is_result(&name) && !made.item.assignment.again;
                 let Some(&[user]) = readers.get(&name).map(Vec::as_slice).filter(|_| alone) else { continue };
+                // A range that is a size of the temporary needs it as a tensor.
+                if slots.iter().flatten().any(|nest| measures(nest, &name)) {
+                    continue;
+                }
                 let Some(nest) = &slots[user] else { continue };
                 // A computation nested in the consumer may need the temporary in other loops.
                 if nest.inner.iter().any(|(_, inner)| reads(inner, &name)) {
@@ -208,6 +212,22 @@ fn add_reader(readers: &mut FxHashMap<String, Vec<usize>>, at: usize, nest: &Nes
 fn reads(nest: &Nest, name: &str) -> bool {
     nest.item.assignment.accesses().iter().any(|(tensor, _)| *tensor == name)
         || nest.inner.iter().any(|(_, inner)| reads(inner, name))
+}
+
+/// True if the range of an index is a size of a tensor.
+fn measures(nest: &Nest, name: &str) -> bool {
+    let ranges = &nest.item.assignment.ranges;
+    ranges.iter().any(|range| range.start.iter().chain([&range.stop]).any(|bound| is_sized(bound, name)))
+        || nest.inner.iter().any(|(_, inner)| measures(inner, name))
+}
+
+fn is_sized(expr: &Expr, name: &str) -> bool {
+    match &expr.kind {
+        ExprKind::Size { base, .. } => base.text == name,
+        ExprKind::Operator(_, operands) => operands.iter().any(|e| is_sized(e, name)),
+        ExprKind::Call { args, .. } => args.iter().any(|e| is_sized(e, name)),
+        _ => false,
+    }
 }
 
 /// True if an index is a subscript of some read.

@@ -104,6 +104,20 @@ E0114 "value overwritten"
 "A second assignment to a name must read its first value, or follow a statement that does; otherwise the first
 value is lost. A result cannot have the name of an operand, unless its statement reads the operand:
 `x[i] = 2*x[i]`."
+E0115 "no derivative"
+"The statement cannot be differentiated: it reads elements by their position, or reduces by an operator other than
+`+`, `*`, `min`, `max` and `logaddexp2`. Operators of the table and those that users define have derivatives; discrete
+ones, such as comparisons and roundings, have derivative 0."
+E0116 "nothing to differentiate"
+"A gradient is asked for of a result or with respect to an operand that does not exist, or the gradient is zero
+everywhere: the operand is used as a subscript only, or only through operators whose derivative is 0."
+E0117 "assignment cannot be transposed"
+"Reverse mode exchanges reading and writing. It needs the size of what is written, and each element to be written once or
+updated by an operator: `y[i+j] += ...`. An update of some elements by another operator than `+=` has no derivative."
+E0118 "loop program that is no index notation"
+"A loop program is differentiated as index notation, whose statements are computed one after the other for all
+iterations. So each element is written once or updated by an associative operator (`+=`, `-=`, `*=`, `min=`, `max=`), and
+a statement reads what is complete, or what the same iteration has written."
 
 E0201 "unknown name"
 "The name is not a parameter, a declared tensor, a scalar, a bound name or a loop index in this scope."

@@ -6,12 +6,15 @@
 //! and a nested reduction becomes a temporary. [`Notation::program`] makes a loop program
 //! (`build`); a scheduler chooses the loops and their order.
 
+mod adjoint;
 mod build;
 mod einsum;
+mod loops;
 mod reduce;
 mod subscripts;
 mod versions;
 
+pub use adjoint::{Adjoint, Differentiate, Tangents};
 pub use build::{ProgramNode, text};
 
 use crate::algebra::Op;
@@ -235,6 +238,11 @@ impl Notation {
             }
         }
         Ok(())
+    }
+
+    /// The operators that users defined.
+    pub fn operators(&self) -> &[Op] {
+        &self.operators
     }
 
     /// The parameters, in order of appearance.

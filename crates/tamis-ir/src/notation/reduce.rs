@@ -11,7 +11,19 @@ use rustc_hash::FxHashSet;
 pub(super) struct Maker {
     taken: FxHashSet<String>,
     /// Reductions with a temporary, for reuse.
-    made: Vec<(Op, Expr, Vec<String>, Name)>,
+    made: Vec<Made>,
+}
+
+/// A reduction with a temporary.
+struct Made {
+    op: Op,
+    body: Expr,
+    reduced: Vec<String>,
+    /// The ranges that the statement gives its indices.
+    ranges: Vec<IndexRange>,
+    name: Name,
+    /// The indices of the temporary. Another statement may have them in another order.
+    subscripts: Vec<Expr>,
 }
 
 /// The left-hand side of a statement, and its update.
@@ -26,12 +38,13 @@ pub(super) struct StatementUpdate<'a> {
     pub(super) ranges: &'a [IndexRange],
 }
 
-/// Checks that a subscript of a target is a sum of indices and numbers.
-pub(super) fn target_subscript(expr: &Expr) -> Result<()> {
+/// Subscripts of targets are sums of indices and numbers; those of updates may read other tensors (a scatter).
+pub(super) fn target_subscript(expr: &Expr, update: bool) -> Result<()> {
     let fits = match &expr.kind {
         ExprKind::Name(_) | ExprKind::Number(_) => true,
+        ExprKind::Index { .. } => update,
         ExprKind::Operator(Op::Add | Op::Sub | Op::Mul | Op::Neg | Op::BitNot, operands) => {
-            return operands.iter().try_for_each(target_subscript);
+            return operands.iter().try_for_each(|operand| target_subscript(operand, update));
         }
         _ => false,
     };
@@ -40,7 +53,7 @@ pub(super) fn target_subscript(expr: &Expr) -> Result<()> {
     }
     Err(Diagnostic::new(Code::E0111, "the subscripts of a result are indices")
         .label(expr.span, "not an index")
-        .help("write `y[i] = ...`; sums as in `y[i+j] += ...` work, too"))
+        .help("write `y[i] = ...`; sums as in `y[i+j] += ...` and gathers as in `y[p[i]] += ...` work, too"))
 }
 
 impl Maker {
@@ -204,16 +217,25 @@ impl Maker {
             ExprKind::Reduce { op, indices, body } => {
                 let reduced: Vec<String> = indices.into_iter().map(|name| name.text).collect();
                 let body = self.extract(*body, known_extents, assignments);
-                let known = self.made.iter().find(|(o, b, r, _)| *o == op && same(b, &body) && *r == reduced);
+                let mut ranges = known_extents.ranges.to_vec();
+                ranges.retain(|range| uses(&body, &range.index));
+                let known = self.made.iter().find(|made| {
+                    made.op == op
+                        && made.reduced == reduced
+                        && same(&made.body, &body)
+                        && same_ranges(&made.ranges, &ranges)
+                });
                 let mut free: Vec<Name> = known_extents.indices.to_vec();
                 free.retain(|name| uses(&body, &name.text) && !reduced.contains(&name.text));
                 let subscripts: Vec<Expr> =
                     free.into_iter().map(|n| Expr { kind: ExprKind::Name(n.text), span: n.span }).collect();
-                let name = match known {
-                    Some((.., name)) => name.clone(),
+                let (name, subscripts) = match known {
+                    Some(made) => (made.name.clone(), made.subscripts.clone()),
                     None => {
                         let name = Name { text: self.fresh(), span };
-                        self.made.push((op, body.clone(), reduced, name.clone()));
+                        let (named, own) = (name.clone(), subscripts.clone());
+                        let made = Made { op, body: body.clone(), reduced, ranges, name: named, subscripts: own };
+                        self.made.push(made);
                         assignments.push(Assignment {
                             target: name.clone(),
                             subscripts: subscripts.clone(),
@@ -224,7 +246,7 @@ impl Maker {
                             again: false,
                             ranges: Vec::new(),
                         });
-                        name
+                        (name, subscripts)
                     }
                 };
                 match subscripts.is_empty() {
@@ -284,6 +306,18 @@ impl ReductionExtents<'_> {
         }
         Ok(ranges)
     }
+}
+
+/// True if indices have the same ranges.
+fn same_ranges(a: &[IndexRange], b: &[IndexRange]) -> bool {
+    let same_start = |a: &Option<Expr>, b: &Option<Expr>| match (a, b) {
+        (Some(a), Some(b)) => same(a, b),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    let equal = |(a, b): (&IndexRange, &IndexRange)| {
+        a.index == b.index && same_start(&a.start, &b.start) && same(&a.stop, &b.stop)
+    };
+    a.len() == b.len() && a.iter().zip(b).all(equal)
 }
 
 /// True if an index subscripts a tensor in an expression.

@@ -71,6 +71,8 @@ pub(super) fn unbounded(subscripts: &[Expr], body: &Expr, ranges: &[IndexRange])
     indices_in(body, false, &mut all);
     let mut bounds = Vec::new();
     subscripted(body, &mut bounds);
+    // A gather on the left bounds its indices, too.
+    subscripts.iter().for_each(|s| subscripted(s, &mut bounds));
     all.retain(|name| {
         !bounds.iter().any(|bound: &Name| bound.text == name.text)
             && !ranges.iter().any(|range| range.index == name.text)
@@ -122,6 +124,7 @@ impl<'a> Statement<'a> {
     fn reads(&self) -> Vec<Name> {
         let mut found = Vec::new();
         tensors_in(self.value, &self.indices, &mut found);
+        self.subscripts.iter().for_each(|s| tensors_in(s, &self.indices, &mut found));
         for range in &self.ranges {
             range.start.iter().chain([&range.stop]).for_each(|bound| tensors_in(bound, &self.indices, &mut found));
         }
@@ -142,7 +145,7 @@ struct Names {
 impl Names {
     fn statement(&mut self, statement: &Statement, given: &[&str]) -> Result<()> {
         let Statement { target, subscripts, op, value, ranges, span, indices } = statement;
-        subscripts.iter().try_for_each(reduce::target_subscript)?;
+        subscripts.iter().try_for_each(|s| reduce::target_subscript(s, op.is_some()))?;
         let reads = statement.reads();
         let reads_self = reads.iter().any(|name| name.text == target.text);
         // An update starts from an existing tensor, or from one whose size only the update
@@ -175,6 +178,7 @@ impl Names {
         let is_index = |text: &str| indices.iter().any(|index| index.text == text);
         let rename = |expr: &Expr| renamed_tensors(expr, &|text| renamed.get(text).filter(|_| !is_index(text)));
         let value = rename(value);
+        let subscripts: &[Expr] = &subscripts.iter().map(rename).collect::<Vec<_>>();
         let mut ranges = ranges.clone();
         for range in &mut ranges {
             range.start = range.start.as_ref().map(rename);
@@ -263,6 +267,7 @@ impl Names {
                 let to = |text: &str| renames.get(text).filter(|_| !indices.iter().any(|index| index == text));
                 let rename = |expr: &Expr| renamed_tensors(expr, &to);
                 assignment.body = rename(&assignment.body);
+                assignment.subscripts = assignment.subscripts.iter().map(rename).collect();
                 if let Some(name) = renames.get(&assignment.target.text) {
                     assignment.target.text = name.clone();
                 }

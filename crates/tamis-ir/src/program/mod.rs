@@ -19,6 +19,7 @@ mod verify;
 pub use attributes::{Attributes, Bound, Vectorize};
 pub use dims::{InferredExtents, LoopExtent};
 pub use masks::{Atom, Comparison, Linear, Mask, Masks};
+pub(crate) use operators::definition as definition_text;
 pub use operators::{define, parse_operators, parse_operators_with};
 pub use pool::{ExprId, ExprPool};
 pub use types::Types;

@@ -88,7 +88,7 @@ pub(super) fn parse(source: &Arc<Source>, given: &[Op]) -> Result<(Option<Functi
 }
 
 /// A definition as text that parses to the same operator.
-pub(super) fn definition(user: UserOp) -> String {
+pub(crate) fn definition(user: UserOp) -> String {
     let laws = user.laws();
     let mut declared: Vec<String> = Vec::new();
     for (name, holds) in

@@ -21,6 +21,7 @@ mod last;
 pub(crate) mod matrix;
 mod merge;
 pub(crate) mod numbers;
+mod permutation;
 pub(crate) mod reorder;
 pub(crate) mod sort;
 mod structured;
@@ -28,6 +29,8 @@ pub(crate) mod words;
 
 pub(crate) use build::{axes as build_axes, build};
 pub use finalize::{finalize, written_as};
+pub(crate) use permutation::PatternCache;
+pub use permutation::{PatternCacheInfo, pattern_cache_info, set_pattern_cache_limit};
 
 pub(crate) use entries::{EntryColumns, First, entries, stored_entries};
 
@@ -39,6 +42,14 @@ use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
 
 /// The same tensor in another format; see [`Tensor::convert`].
 pub(crate) fn convert(tensor: &Tensor, format: &Format) -> Result<Tensor> {
+    match permutation::convert(tensor, format)? {
+        Some(converted) => Ok(converted),
+        None => convert_directly(tensor, format),
+    }
+}
+
+/// [`convert`], without the cache of patterns.
+fn convert_directly(tensor: &Tensor, format: &Format) -> Result<Tensor> {
     if format.rank() != tensor.rank() {
         return Err(wrong_rank(format, tensor.rank()));
     }

@@ -51,6 +51,7 @@ impl Tensor {
                 values: parts.values.clone(),
                 nnz: parts.nnz.clone(),
                 literal: false,
+                pattern_cache: parts.pattern_cache.of_permutation(axes),
             }),
         })
     }

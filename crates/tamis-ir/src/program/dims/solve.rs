@@ -162,6 +162,14 @@ impl DimInference<'_> {
         progress
     }
 
+    /// True if an expression reads an element of a tensor.
+    fn reads_tensor(&self, id: ExprId) -> bool {
+        match self.program.expr(id) {
+            Expr::Read(_) | Expr::Entry(_) => true,
+            other => other.operands().into_iter().any(|operand| self.reads_tensor(operand)),
+        }
+    }
+
     pub(super) fn written_size(&mut self, tensor: TensorId, dim: usize) -> Option<KnownSize> {
         let mut found: Option<KnownSize> = None;
         for k in 0..self.sites.len() {
@@ -170,6 +178,10 @@ impl DimInference<'_> {
                 continue;
             }
             let (expr, span) = (site.subscript.expr, site.span);
+            // A scatter to computed positions says nothing about the size; where it goes is checked when it runs.
+            if self.reads_tensor(expr) {
+                continue;
+            }
             let affine = self.affine(expr)?;
             let (_, greatest) = self.range(&affine, None)?;
             let runs = affine.terms.iter().all(|(index, _)| self.index_range(*index).is_some_and(|(a, b)| a < b));
