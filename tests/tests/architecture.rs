@@ -231,14 +231,21 @@ fn words(text: &str) -> Vec<(&str, usize)> {
     words
 }
 
+/// A private word or phrase, with the field's term.
+struct PrivatePhrase {
+    words: Vec<&'static str>,
+    text: &'static str,
+    term: &'static str,
+}
+
 /// Newcomers search for the terms of the field, so files use these.
 #[test]
 fn texts_use_the_terms_of_the_field() {
-    let mut phrases: HashMap<&str, Vec<(Vec<&str>, &str, &str)>> = HashMap::new();
+    let mut phrases: HashMap<&str, Vec<PrivatePhrase>> = HashMap::new();
     for (private, term) in PRIVATE_WORDS {
         for phrase in *private {
-            let parts: Vec<&str> = phrase.split(' ').collect();
-            phrases.entry(parts[0]).or_default().push((parts, phrase, term));
+            let words: Vec<&str> = phrase.split(' ').collect();
+            phrases.entry(words[0]).or_default().push(PrivatePhrase { words, text: phrase, term });
         }
     }
     let mut paths = Vec::new();
@@ -263,11 +270,11 @@ fn texts_use_the_terms_of_the_field() {
                 }
                 false => word,
             };
-            for (parts, phrase, term) in phrases.get(word).into_iter().flatten() {
-                let matches = words[k..].len() >= parts.len()
-                    && words[k..].iter().zip(parts).all(|((word, _), part)| word.eq_ignore_ascii_case(part));
+            for phrase in phrases.get(word).into_iter().flatten() {
+                let matches = words[k..].len() >= phrase.words.len()
+                    && words[k..].iter().zip(&phrase.words).all(|((word, _), part)| word.eq_ignore_ascii_case(part));
                 if matches {
-                    mistakes.push(format!("{name}:{line}: `{phrase}`: the field says {term}"));
+                    mistakes.push(format!("{name}:{line}: `{}`: the field says {}", phrase.text, phrase.term));
                 }
             }
         }

@@ -1,11 +1,11 @@
 //! If-conversion of conditional appends: the element is stored speculatively, the condition only
 //! advances the count.
 //!
-//! `if c { list[count] = x; count = count + 1 }` becomes `list[count] = x; count = select(c, count
-//! + 1, count)`. In: a kernel whose flags jump threading has removed. The pass fires where the
-//! buffer has a spare element (`Assumption::SpareCapacity`), and leaves predictable conditions alone. The next
-//! append overwrites an element that is not counted, or finalisation truncates it. A value that
-//! might not fit its type is stored as 0.
+//! `if c { list[count] = x; count = count + 1 }` becomes
+//! `list[count] = x; count = select(c, count + 1, count)`. In: a kernel whose flags jump threading
+//! has removed. The pass fires where the buffer has a spare element (`Assumption::SpareCapacity`),
+//! and leaves predictable conditions alone. The next append overwrites an element that is not
+//! counted, or finalisation truncates it. A value that might not fit its type is stored as 0.
 
 use super::{Editor, Options};
 use rustc_hash::FxHashMap;

@@ -238,7 +238,7 @@ pub trait Level: fmt::Debug + Send + Sync {
 
     /// Calls `each` with every coordinate below one parent position, in the same order, and its
     /// child position; the coordinates of a run share one. Each level implements this method or
-    /// [`Level::pieces`]; the other has a default.
+    /// [`Level::ranges`]; the other has a default.
     fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
         self.ranges(parent, &mut |range| range.expand(each));
     }
