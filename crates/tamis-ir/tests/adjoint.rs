@@ -39,6 +39,12 @@ fn statements_become_statements() {
         ("y[i] = x[p[i]]", &["x"], &[], &["gx[u] = 0 for u in range(x.shape[0])", "gx[p[i]] += gy[i]"]),
         ("y[p[i]] += x[i]", &["x"], &[], &["gx[i] = gy[p[i]]"]),
         ("y[i] = sum[j](x[i] + b[j])", &["x"], &[], &["gx[i] = gy[i] * b.shape[0]"]),
+        (
+            "p[i] = prod[j](A[i,j])",
+            &["A"],
+            &[],
+            &["gA[i, j] = gp[i] * prod[j_1](select(j_1 == j, 1, A[i, j_1])) for j in range(A.shape[1])"],
+        ),
         ("x[i] = 2*x[i]", &["x"], &[], &["gx[i] = gx_new[i] * 2"]),
         ("y[i] = x[i] ** 3", &["x"], &[], &["gx[i] = gy[i] * 3 * x[i] ** 2"]),
     ];
@@ -73,6 +79,19 @@ fn derivatives_of_derivatives() {
     let first = adjoint("L = sum[i](sin(x[i]) * x[i])", &["x"], &[]).unwrap();
     let second = adjoint(&format!("{}; H = gx[k] * v[k]", first.text), &["x"], &[]).unwrap();
     assert_eq!(second.gradients, [("x".to_string(), "gx_1".to_string())]);
+}
+
+/// Where several values are one element, their tangents and recomputed values are updates.
+#[test]
+fn affine_updates_stay_updates() {
+    let scattered = notation("O[i+k] += I[i] * F[k]; L = O[i] * O[i]");
+    let tangents = Differentiate::new(["I"]).tangents(&scattered).unwrap().text;
+    assert!(
+        tangents.contains("O[i + k] += I[i] * F[k]") && tangents.contains("dO[i + k] += dI[i] * F[k]"),
+        "{tangents}"
+    );
+    let gradients = Differentiate::new(["I"]).adjoint(&scattered).unwrap().text;
+    assert!(gradients.contains("O[i + k] += I[i] * F[k]"), "{gradients}");
 }
 
 #[test]

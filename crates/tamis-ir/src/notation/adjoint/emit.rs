@@ -266,14 +266,18 @@ fn gathered_statement(
         let body = if sums || !several { masked(term.body) } else { term.body };
         let implicit = !several && text::is_product(&body);
         bodies.push(if sums && !implicit { reduction(Op::Add, &term.reduced, body) } else { body });
-        ranges.extend(term.ranges);
+        for range in term.ranges {
+            if !ranges.iter().any(|known: &IndexRange| known.index == range.index) {
+                ranges.push(range);
+            }
+        }
     }
     let mut value = sum(bodies, span);
     if several {
         value = masked(value);
     }
     for (dim, index) in canonical.iter().enumerate() {
-        if !bounds(&value, index) {
+        if !bounds(&value, index) && !ranges.iter().any(|range| range.index == *index) {
             let stop = reverse.sizes.dim(of, dim).ok_or_else(|| unbounded(index, span))?;
             ranges.push(IndexRange { index: index.clone(), start: None, stop });
         }

@@ -72,7 +72,9 @@ pub(super) fn tangents(request: &Differentiate, notation: &Notation) -> Result<T
 /// The operator of a statement: the first one assigns.
 fn started_by(state: &Reverse, target: &str, at: usize, first: bool) -> Option<Op> {
     let before = state.assignments[..at].iter().any(|a| a.target.text == target);
-    (!first && before).then_some(Op::Add)
+    // Where several values are one element, even the first ones are an update.
+    let accumulates = state.assignments[at].op.is_some() && !normal::is_plain(&state.assignments[at]);
+    (accumulates || !first && before).then_some(Op::Add)
 }
 
 /// The statements of values that are read, then those of tangents.
