@@ -1,7 +1,8 @@
 """The table of names: for each public name of SciPy, pydata/sparse and PyTorch, the name here; writes ``names.md``.
 
 ``python docs/reference/names.py`` imports the libraries that are installed, and writes the page. A name that is neither a name of
-the package nor in :data:`INSTEAD` is an error. The names of a library that is not installed are those in :data:`KNOWN`.
+the package nor in :data:`INSTEAD` is an error. SciPy and pydata/sparse must be installed; the names of PyTorch, if it is not, are
+those in :data:`KNOWN`.
 """
 
 from __future__ import annotations
@@ -327,5 +328,7 @@ def covered(text: str) -> set[str]:
 
 
 if __name__ == "__main__":
+    for needed in ("scipy", "sparse"):
+        importlib.import_module(needed)  # Without them their names would be lost from the page.
     PAGE.write_text(page())
     print(f"wrote {PAGE}")

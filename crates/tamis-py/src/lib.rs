@@ -1,8 +1,10 @@
 //! Python bindings: the compiled module `tamis._tamis` below the Python package `tamis`.
 //!
 //! This crate holds what Python cannot do: zero-copy arrays (`arrays`), the tensor class
-//! (`tensor`), calls that release the interpreter (`work`), and exceptions (`errors`). Names,
-//! defaults and documentation belong to the package.
+//! (`tensor`), calls that release the interpreter (`work`), and exceptions (`errors`). It also holds
+//! what loops over tensors cannot say in their own language: rows copied as they are (`rows`),
+//! incomplete factorisations (`factor`), and traversals of graphs (`graph`). Names, defaults and
+//! documentation belong to the package.
 #![allow(missing_docs)] // The Python package holds the users' documentation.
 
 mod arrays;

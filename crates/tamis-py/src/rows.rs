@@ -3,7 +3,8 @@
 //!
 //! Each copies the arrays of its operands in one pass, row by row. Operands are matrices in the
 //! format `dense, sparse` with one leaf, type and fill; the callers in Python see to that, and an
-//! operand of another kind is a diagnostic. Results are checked as all tensors from parts are.
+//! operand of another kind is a diagnostic. Results keep every invariant because operands do, so
+//! they are not checked again.
 
 use crate::tensor::{PyTensor, wrap};
 use crate::{arrays, work};
@@ -74,7 +75,11 @@ fn assembled(
     };
     let values = like.values().map(|first| gathered_values(first, operands, chunks, total)).transpose()?;
     let levels = vec![LevelArrays::default(), LevelArrays::new([("pos", pos), ("crd", crd)])];
-    Tensor::from_parts(&shape, &like.format().clone(), levels, values, like.fill())
+    // SAFETY: rows of the result are ranges of rows of checked tensors, in their order: coordinates
+    // rise, and lie inside since each operand's width is added to the shift of the next. `starts`
+    // counts them, values have the type of the first operand, whose fill it is, and booleans are
+    // those of tensors.
+    unsafe { Tensor::from_longer_parts_unchecked(&shape, like.format(), levels, values, like.fill()) }
 }
 
 fn coordinates<J: Index>(operands: &[Rows], chunks: &[RowRange], total: usize) -> Result<Vec<J>, Diagnostic> {
@@ -88,12 +93,13 @@ fn coordinates<J: Index>(operands: &[Rows], chunks: &[RowRange], total: usize) -
     Ok(out)
 }
 
+/// Memory for so many elements, from the pool that tensors give theirs back to.
 fn reserve<T>(count: usize) -> Result<Vec<T>, Diagnostic> {
-    let mut out = Vec::new();
-    out.try_reserve_exact(count).map_err(|_| {
-        Diagnostic::new(Code::E0706, format!("there is no memory for {count} elements"))
-            .help("free some, or work in parts")
-    })?;
+    let out = tamis_tensor::room(count);
+    if out.capacity() < count {
+        let d = Diagnostic::new(Code::E0706, format!("there is no memory for {count} elements"));
+        return Err(d.help("free some, or work in parts"));
+    }
     Ok(out)
 }
 
@@ -145,7 +151,16 @@ fn joined(given: &[Tensor], axis: usize) -> Result<Tensor, Diagnostics> {
         return Err(Diagnostic::new(Code::E0401, "no tensors to concatenate").help("give one or more").into());
     };
     let operands = given.iter().map(Rows::of).collect::<Result<Vec<_>, _>>()?;
-    let size = |d: usize| given.iter().map(|tensor| tensor.shape()[d]).sum::<u64>();
+    let size = |d: usize| given.iter().map(|tensor| tensor.shape()[d]).try_fold(0u64, u64::checked_add);
+    let Some(total) = size(usize::from(axis != 0)) else {
+        let d = Diagnostic::new(Code::E0404, "the result would have more than 2^64 rows or columns");
+        return Err(d.help("join fewer matrices").into());
+    };
+    let other = usize::from(axis == 0);
+    if given.iter().any(|tensor| tensor.shape()[other] != first.shape()[other]) {
+        let d = Diagnostic::new(Code::E0402, "the matrices have different sizes across the axis");
+        return Err(d.help("join matrices of equally many rows or columns").into());
+    }
     let (mut chunks, mut starts) = (Vec::new(), vec![0]);
     if axis == 0 {
         let mut before = 0;
@@ -156,13 +171,9 @@ fn joined(given: &[Tensor], axis: usize) -> Result<Tensor, Diagnostics> {
             before += range.end as u64;
             chunks.push(RowRange { operand, range, shift: 0 });
         }
-        return Ok(assembled([size(0), first.shape()[1]], first, &operands, &chunks, starts)?);
+        return Ok(assembled([total, first.shape()[1]], first, &operands, &chunks, starts)?);
     }
     let rows = first.shape()[0] as usize;
-    if given.iter().any(|tensor| tensor.shape()[0] as usize != rows) {
-        let d = Diagnostic::new(Code::E0402, "the matrices have different numbers of rows");
-        return Err(d.help("join matrices of equally many rows").into());
-    }
     chunks = reserve(rows.saturating_mul(operands.len()))?;
     let mut stored = 0;
     for row in 0..rows {
@@ -175,7 +186,7 @@ fn joined(given: &[Tensor], axis: usize) -> Result<Tensor, Diagnostics> {
         }
         starts.push(stored);
     }
-    Ok(assembled([rows as u64, size(1)], first, &operands, &chunks, starts)?)
+    Ok(assembled([rows as u64, total], first, &operands, &chunks, starts)?)
 }
 
 /// Rows of a compressed matrix by number, in any order and as often as they are named.
@@ -246,7 +257,9 @@ fn flipped(given: &Tensor, rows: bool, columns: bool) -> Result<Tensor, Diagnost
     };
     let pos: IndexArray = tamis_tensor::with_indices!(&parts.pos, x => of_type(x, &starts).into());
     let levels = vec![LevelArrays::default(), LevelArrays::new([("pos", pos), ("crd", crd)])];
-    Tensor::from_parts(given.shape(), given.format(), levels, values, given.fill())
+    // SAFETY: reversed rows with coordinates counted from the other end rise again, and lie inside;
+    // `starts` counts them; values are those of the tensor.
+    unsafe { Tensor::from_longer_parts_unchecked(given.shape(), given.format(), levels, values, given.fill()) }
 }
 
 /// Coordinates of reversed rows, counted from the other end.
