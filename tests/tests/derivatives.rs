@@ -339,10 +339,10 @@ fn random_statements_agree_with_differences() {
     let rounds = std::env::var("TAMIS_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(40);
     for seed in 0..rounds {
         let mut random = Random(seed + 77);
-        let a = tensor(&[N], &numbers(&mut random, N, true), random.pick(VECTORS));
+        let a = tensor(&[N], &numbers(&mut random, N, true), VECTORS[random.below(VECTORS.len())]);
         let b = tensor(&[N], &numbers(&mut random, N, false), "dense");
         let w = tensor(&[N], &numbers(&mut random, N, false), "dense");
-        let m = tensor(&[N, N], &numbers(&mut random, N * N, true), random.pick(MATRICES));
+        let m = tensor(&[N, N], &numbers(&mut random, N * N, true), MATRICES[random.below(MATRICES.len())]);
         let index: Vec<i64> = (0..N).map(|_| random.below(N) as i64).collect();
         let p = Tensor::from_dense(&[N as u64], index.into(), &Format::dense(1), Value::I64(0)).unwrap();
         let mut known = vec!["a", "b"];
