@@ -477,7 +477,7 @@ def grad(function: Any, argnums: Any = 0) -> Any:
     >>> tm.grad(loss)(A, x).nnz, A.nnz
     (3, 3)
     >>> print(tm.grad("L = A[i,j] * x[j] * b[i]", "A").text(A=A, x=x, b=x))
-    gA[i, j] = A_pattern[i, j] * gL * b[i] * x[j]
+    gA[i, j] = A_pattern[i, j] * gL * x[j] * b[i]
     """
     return _Derivative(function, argnums, False)
 

@@ -227,6 +227,7 @@ def test_conversions_of_patterns_are_gathers(format):
         B = P.with_values(v)
         np.testing.assert_allclose(B.convert(format).to_numpy(), B.to_numpy())
     after = tm.cache_info()
-    if format != "csr":
+    # The same levels need no conversion, and a permutation of every coordinate would be larger than the tensor.
+    if format not in ("csr", "dense"):
         assert after.hits >= before.hits + 2 and after.misses == before.misses + 1
         assert after.nbytes > 0

@@ -10,7 +10,8 @@ pub use tamis_ir::notation::{Adjoint, Differentiate, Tangents};
 use crate::notation::{EinsumOptions, einsum, parse};
 use crate::results::Results;
 use tamis_ir::algebra::Kind;
-use tamis_ir::{Code, Diagnostic, Diagnostics, Format, Notation};
+use tamis_ir::format::Leaf;
+use tamis_ir::{Code, Diagnostic, Diagnostics, Notation};
 use tamis_tensor::Tensor;
 
 /// The gradients of a result without dimensions with respect to some operands, by operand.
@@ -79,8 +80,9 @@ pub fn vjp(
     let mut options = options.clone();
     for (operand, name) in &adjoint.gradients {
         let (_, tensor) = given(inputs, operand)?;
-        if tensor.format().is_all_dense() {
-            options = options.format(name, Format::dense(tensor.rank()));
+        // A gradient is stored as its operand is.
+        if tensor.rank() > 0 {
+            options = options.format(name, tensor.format().clone().with_leaf(Leaf::Element(None)));
         }
     }
     renamed(call(&adjoint.text, &all, &options)?, &adjoint.gradients)

@@ -115,6 +115,8 @@ pub(super) fn convert(tensor: &Tensor, format: &Format) -> Result<Option<Tensor>
         && u32::try_from(values.len()).is_ok_and(|count| count < u32::MAX)
         && format.rank() == tensor.rank()
         && !tensor.format().is_all_dense()
+        // A permutation of every coordinate would be larger than the tensor.
+        && !format.is_all_dense()
         && !tree::shares(tensor.format().levels())
         && !tree::shares(format.levels())
         && tensor.format().is_onto(tensor.shape())
