@@ -19,6 +19,7 @@ use crate::runtime::memory::{align, release};
 use crate::runtime::{RawBuffer, memory::element_bytes, workspace};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tamis_ir::kernel::{Elem, Kernel, Merge, Role, Workspace};
 use tamis_ir::{Diagnostic, Value};
@@ -150,33 +151,53 @@ fn object_of(
         let mut timings = Timings::default();
         target_machine::object(ir, &options.target, options.opt_level, &mut timings).map(|object| (object, timings))
     };
-    let Some((first, rest)) = emitted.split_first() else { return Err(bug("a kernel without functions")) };
-    let made: Vec<Result<(Vec<u8>, Timings), Diagnostic>> = if outline::uses_threads() && !rest.is_empty() {
-        std::thread::scope(|scope| {
-            // LLVM needs a deep stack; if no thread can be spawned, this one compiles everything.
-            let thread = || std::thread::Builder::new().stack_size(8 << 20);
-            let others: Vec<_> =
-                rest.iter().map(|ir| (ir, thread().spawn_scoped(scope, move || one(ir)).ok())).collect();
-            let first = one(first);
-            let join = |(ir, thread): (&emit::FunctionIr, Option<std::thread::ScopedJoinHandle<'_, _>>)| match thread {
-                Some(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                None => one(ir),
-            };
-            std::iter::once(first).chain(others.into_iter().map(join)).collect()
-        })
-    } else {
-        emitted.iter().map(one).collect()
-    };
+    if emitted.is_empty() {
+        return Err(bug("a kernel without functions"));
+    }
+    let made = in_parallel(&emitted, &one);
     let made: Vec<(Vec<u8>, Timings)> = made.into_iter().collect::<Result<_, _>>()?;
     for (_, times) in &made {
-        // Parallel stages take as long as the slowest thread.
-        let combine = if outline::uses_threads() { Duration::max } else { |a, b| a + b };
+        // Parallel stages of two functions take as long as the slower one.
+        let combine = if outline::uses_threads() && made.len() <= 2 { Duration::max } else { |a, b| a + b };
         timings.parse = combine(timings.parse, times.parse);
         timings.optimise = combine(timings.optimise, times.optimise);
         timings.generate = combine(timings.generate, times.generate);
     }
     let objects: Vec<Vec<u8>> = made.into_iter().map(|(object, _)| object).collect();
     Ok(outline::join_objects(&objects))
+}
+
+/// The results of some work on each function of a kernel, in order; with helper threads, if they
+/// are permitted.
+fn in_parallel<T: Send>(emitted: &[emit::FunctionIr], work: &(dyn Fn(&emit::FunctionIr) -> T + Sync)) -> Vec<T> {
+    let threads = match outline::uses_threads() {
+        true => std::thread::available_parallelism().map_or(1, usize::from).min(emitted.len()),
+        false => 1,
+    };
+    if threads < 2 {
+        return emitted.iter().map(work).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let share = || {
+        let mut done: Vec<(usize, T)> = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(ir) = emitted.get(at) else { break done };
+            done.push((at, work(ir)));
+        }
+    };
+    let mut done: Vec<(usize, T)> = std::thread::scope(|scope| {
+        // LLVM needs a deep stack; if no thread can be spawned, this one compiles everything.
+        let thread = || std::thread::Builder::new().stack_size(8 << 20);
+        let others: Vec<_> = (1..threads).filter_map(|_| thread().spawn_scoped(scope, share).ok()).collect();
+        let mut done = share();
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(at, _)| *at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Loads an object file.

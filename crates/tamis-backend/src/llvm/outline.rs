@@ -1,10 +1,11 @@
 //! Function outlining: a large kernel is split into several functions, which are compiled in
-//! parallel. Code generation is superlinear, so two halves also take less time than the whole.
+//! parallel. Code generation is superlinear, so the functions also take less time than the whole.
 //!
 //! Functions are split between top-level statements, never inside a loop, so run time does not
 //! change. They are called in sequence with the same buffers. Variables that are live across a
-//! split are passed in memory.
+//! split are passed in memory. The analysis is linear in the size of the kernel.
 
+use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use tamis_ir::kernel::{BufferId, Expr, Kernel, Role, Stmt, VarId};
@@ -13,8 +14,12 @@ use tamis_ir::kernel::{BufferId, Expr, Kernel, Role, Stmt, VarId};
 /// much as thirty statements.
 const MIN_STATEMENTS: usize = 70;
 
-/// Maximum number of outlined functions.
-const MAX_FUNCTIONS: usize = 2;
+/// Number of functions of a kernel that one function could hold, too: one for each of two threads.
+const HALVES: usize = 2;
+
+/// Statements beyond which a kernel is split into more functions than threads: the time of code
+/// generation for a function of this size is still about linear.
+const MAX_STATEMENTS: usize = 500;
 
 /// Stride of the live variables in memory: the size of the largest, a complex number.
 pub(super) const LIVE_VAR_BYTES: usize = 16;
@@ -50,13 +55,15 @@ pub(super) struct OutlinedFunction<'a> {
     pub(super) live_in: Vec<(usize, VarId)>,
     /// Variables that later functions need.
     pub(super) live_out: Vec<(usize, VarId)>,
+    /// The buffers that its statements use, in ascending order.
+    pub(super) buffers: Vec<BufferId>,
 }
 
-/// The variables and tiles that a statement uses, including nested ones.
+/// The variables and buffers that a statement uses, including nested ones.
 #[derive(Default)]
 struct StmtUses {
     vars: BTreeSet<VarId>,
-    tiles: BTreeSet<BufferId>,
+    buffers: BTreeSet<BufferId>,
     size: usize,
 }
 
@@ -65,24 +72,29 @@ fn uses_of(kernel: &Kernel, stmt: &Stmt) -> StmtUses {
     stmt.visit(&mut |stmt| {
         found.size += 1;
         found.vars.extend(declared(stmt));
-        if let Stmt::Assign { var, .. } = stmt {
-            found.vars.insert(*var);
-        }
-        let buffers = match stmt {
+        match stmt {
+            Stmt::Assign { var, .. } => _ = found.vars.insert(*var),
             Stmt::Store { buffer, .. }
             | Stmt::Grow { buffer, .. }
             | Stmt::Fill { buffer, .. }
-            | Stmt::Search { buffer, .. }
-            | Stmt::Sort { buffer, .. } => Some(*buffer),
-            _ => None,
-        };
-        let is_tile = |buffer: &BufferId| matches!(kernel.buffer(*buffer).role, Role::Tile(_));
-        found.tiles.extend(buffers.filter(is_tile));
+            | Stmt::Search { buffer, .. } => _ = found.buffers.insert(*buffer),
+            Stmt::Sort { buffer, flags, .. } => found.buffers.extend([Some(*buffer), *flags].into_iter().flatten()),
+            Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Finalize { workspace, .. } => {
+                found.buffers.extend(workspace.buffers());
+            }
+            Stmt::Let { .. }
+            | Stmt::For { .. }
+            | Stmt::While { .. }
+            | Stmt::If { .. }
+            | Stmt::Labelled { .. }
+            | Stmt::Break(_)
+            | Stmt::Require { .. } => {}
+        }
         stmt.each_expr(|id| {
             kernel.visit_expr(id, &mut |expr| match expr {
                 Expr::Var(var) => _ = found.vars.insert(*var),
-                Expr::Load(buffer, _) => found.tiles.extend(Some(*buffer).filter(is_tile)),
-                _ => {}
+                Expr::Load(buffer, _) => _ = found.buffers.insert(*buffer),
+                Expr::Const(_) | Expr::Call(..) => {}
             });
         });
     });
@@ -102,61 +114,104 @@ fn declared(stmt: &Stmt) -> Option<VarId> {
 /// Splits a kernel into functions of at least this many statements. The result is one function if
 /// the kernel is small, or no split is possible.
 pub(super) fn outline(kernel: &Kernel, size: Option<usize>) -> Vec<OutlinedFunction<'_>> {
+    let most = size.map_or(MAX_STATEMENTS, |size| size.max(1));
     let size = size.unwrap_or(MIN_STATEMENTS).max(1);
     let all: Vec<StmtUses> = kernel.body.iter().map(|stmt| uses_of(kernel, stmt)).collect();
-    let total: usize = all.iter().map(|found| found.size).sum();
-    let count = (total / size).clamp(1, MAX_FUNCTIONS);
+    let cuts = cuts(kernel, &all, size, most);
+    let ranges: Vec<std::ops::Range<usize>> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
+    // The functions that use each variable, in order, and the first one that defines it. Mutable
+    // parameters may have other values than the arguments, so the first function defines them.
+    let mut used_in: FxHashMap<VarId, Vec<usize>> = FxHashMap::default();
+    let mut defined_in: FxHashMap<VarId, usize> =
+        kernel.params.iter().filter(|var| kernel.var(**var).mutable).map(|var| (*var, 0)).collect();
+    for (number, range) in ranges.iter().enumerate() {
+        for (stmt, uses) in kernel.body[range.clone()].iter().zip(&all[range.clone()]) {
+            if let Some(var) = declared(stmt) {
+                defined_in.entry(var).or_insert(number);
+            }
+            for var in &uses.vars {
+                let list = used_in.entry(*var).or_default();
+                if list.last() != Some(&number) {
+                    list.push(number);
+                }
+            }
+        }
+    }
+    let live: BTreeSet<VarId> = defined_in
+        .iter()
+        .filter(|(var, first)| used_in.get(var).and_then(|list| list.last()).is_some_and(|last| last > first))
+        .map(|(var, _)| *var)
+        .collect();
+    let mut functions: Vec<OutlinedFunction<'_>> = ranges
+        .iter()
+        .map(|range| {
+            let buffers: BTreeSet<BufferId> = all[range.clone()].iter().flat_map(|uses| uses.buffers.clone()).collect();
+            OutlinedFunction {
+                stmts: &kernel.body[range.clone()],
+                live_in: Vec::new(),
+                live_out: Vec::new(),
+                buffers: buffers.into_iter().collect(),
+            }
+        })
+        .collect();
+    for (slot, var) in live.into_iter().enumerate() {
+        let (Some(users), Some(first)) = (used_in.get(&var), defined_in.get(&var).copied()) else { continue };
+        let last = users.last().copied().unwrap_or(first);
+        for user in users.iter().copied().filter(|user| *user > first) {
+            functions[user].live_in.push((slot, var));
+        }
+        // An immutable variable has one value; a mutable one may change wherever it is used.
+        functions[first].live_out.push((slot, var));
+        if kernel.var(var).mutable {
+            for user in users.iter().copied().filter(|user| (first + 1..last).contains(user)) {
+                functions[user].live_out.push((slot, var));
+            }
+        }
+    }
+    functions
+}
+
+/// Where functions begin and end, as statement numbers.
+fn cuts(kernel: &Kernel, all: &[StmtUses], size: usize, most: usize) -> Vec<usize> {
+    // The number of statements before each top-level statement.
+    let mut before = vec![0];
+    for uses in all {
+        before.push(before[before.len() - 1] + uses.size);
+    }
+    let total = before[all.len()];
+    let count = (total / size).clamp(1, HALVES.max(total / most.max(size)));
     // Tiles are local to a function.
-    let tiles =
-        |range: &[StmtUses]| -> BTreeSet<BufferId> { range.iter().flat_map(|f| f.tiles.iter().copied()).collect() };
-    let possible = |at: &usize| tiles(&all[..*at]).is_disjoint(&tiles(&all[*at..]));
-    let before = |at: usize| all[..at].iter().map(|found| found.size).sum::<usize>();
+    let mut tiles: FxHashMap<BufferId, (usize, usize)> = FxHashMap::default();
+    for (at, uses) in all.iter().enumerate() {
+        for buffer in uses.buffers.iter().filter(|buffer| matches!(kernel.buffer(**buffer).role, Role::Tile(_))) {
+            tiles.entry(*buffer).or_insert((at, at)).1 = at;
+        }
+    }
+    let mut open = vec![0i64; all.len() + 1];
+    for (first, last) in tiles.into_values() {
+        open[first + 1] += 1;
+        open[last + 1] -= 1;
+    }
+    let mut around = 0;
     let mut cuts: Vec<usize> = vec![0];
+    let mut candidates: Vec<usize> = Vec::new();
+    for (at, change) in open.iter().enumerate().take(all.len()) {
+        around += change;
+        if at > 0 && around == 0 {
+            candidates.push(at);
+        }
+    }
     for k in 1..count {
         let wanted = total * k / count;
-        let possible = (cuts[cuts.len() - 1] + 1..all.len()).filter(possible);
-        let best = possible.min_by_key(|at| before(*at).abs_diff(wanted));
-        cuts.extend(
-            best.filter(|at| before(*at) - before(cuts[cuts.len() - 1]) >= size / 2 && total - before(*at) >= size / 2),
-        );
+        let last = cuts[cuts.len() - 1];
+        // Candidates are in order, as are the statements before them.
+        let at = candidates.partition_point(|at| before[*at] < wanted);
+        let nearby = candidates[at.saturating_sub(1)..candidates.len().min(at + 1)].iter().copied();
+        let best = nearby.filter(|at| *at > last).min_by_key(|at| before[*at].abs_diff(wanted));
+        cuts.extend(best.filter(|at| before[*at] - before[last] >= size / 2 && total - before[*at] >= size / 2));
     }
     cuts.push(all.len());
-    let ranges: Vec<std::ops::Range<usize>> = cuts.windows(2).map(|cut| cut[0]..cut[1]).collect();
-    let vars = |range: std::ops::Range<usize>| -> BTreeSet<VarId> {
-        all[range].iter().flat_map(|found| found.vars.iter().copied()).collect()
-    };
-    // Mutable parameters may have other values than the arguments.
-    let params = || kernel.params.iter().copied().filter(|var| kernel.var(*var).mutable);
-    let defined = |end: usize| -> BTreeSet<VarId> {
-        if end == 0 {
-            BTreeSet::new()
-        } else {
-            kernel.body[..end].iter().filter_map(declared).chain(params()).collect()
-        }
-    };
-    let live: BTreeSet<VarId> = ranges
-        .iter()
-        .flat_map(|range| defined(range.start).intersection(&vars(range.clone())).copied().collect::<Vec<_>>())
-        .collect();
-    let function = |range: &std::ops::Range<usize>| {
-        let (before, after) = (defined(range.start), defined(range.end));
-        let (here, later) = (vars(range.clone()), vars(range.end..all.len()));
-        let of = |wanted: &dyn Fn(&VarId) -> bool| -> Vec<(usize, VarId)> {
-            live.iter().copied().enumerate().filter(|(_, var)| wanted(var)).collect()
-        };
-        let may_be_new = |var: &VarId| !before.contains(var) || kernel.var(*var).mutable;
-        OutlinedFunction {
-            stmts: &kernel.body[range.clone()],
-            live_in: of(&|var| before.contains(var) && here.contains(var)),
-            live_out: of(&|var| {
-                after.contains(var)
-                    && later.contains(var)
-                    && may_be_new(var)
-                    && (here.contains(var) || !before.contains(var))
-            }),
-        }
-    };
-    ranges.iter().map(function).collect()
+    cuts
 }
 
 /// Concatenates object files, with length prefixes.

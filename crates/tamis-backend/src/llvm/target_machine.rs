@@ -1,6 +1,6 @@
 //! LLVM pipeline: parsing of IR, optimisation passes, and code generation for a target CPU.
 
-use super::emit::FunctionIr;
+use super::emit::{Effort, FunctionIr};
 use super::{OptLevel, Timings};
 use crate::failure::bug;
 use inkwell::OptimizationLevel;
@@ -83,13 +83,12 @@ struct IdleMachine(TargetMachine);
 // SAFETY: a target machine has no thread affinity, and one thread has it at a time.
 unsafe impl Send for IdleMachine {}
 
-/// The optimisation level of code generation. Large kernels are mostly code that runs once, which
-/// needs less codegen_level.
+/// The optimisation level of code generation.
 fn codegen_level(ir: &FunctionIr, level: OptLevel) -> OptimizationLevel {
-    match level {
-        OptLevel::None => OptimizationLevel::None,
-        OptLevel::Tuned if ir.large => OptimizationLevel::Less,
-        OptLevel::Tuned | OptLevel::O2 => OptimizationLevel::Default,
+    match (level, ir.effort) {
+        (OptLevel::None, _) | (OptLevel::Tuned, Effort::Least) => OptimizationLevel::None,
+        (OptLevel::Tuned, Effort::Reduced) => OptimizationLevel::Less,
+        (OptLevel::Tuned, Effort::Full) | (OptLevel::O2, _) => OptimizationLevel::Default,
     }
 }
 
@@ -128,6 +127,9 @@ fn with_machine<T>(
 const BASE_PASSES: &str = "function(sroa<modify-cfg>,early-cse<memssa>,simplifycfg,\
     instcombine<max-iterations=1;no-verify-fixpoint>,loop-mssa(loop-rotate,licm<allowspeculation>),simplifycfg)";
 
+/// The pipeline of huge kernels: stack slots become registers.
+const LEAST_PASSES: &str = "function(sroa<modify-cfg>,early-cse,simplifycfg)";
+
 /// The tuned pipeline, second part, for loops with a hint. SROA runs again after unrolling, when
 /// tiles become registers; LICM then hoists the invariant vectors that appear.
 const LOOP_PASSES: &str = "function(loop(indvars),loop-vectorize,\
@@ -159,6 +161,7 @@ fn optimised<'c>(
     let base_and_loops = format!("{BASE_PASSES},{LOOP_PASSES}");
     let passes = match level {
         OptLevel::None => "always-inline",
+        OptLevel::Tuned if ir.effort == Effort::Least => LEAST_PASSES,
         OptLevel::Tuned if ir.hinted => &base_and_loops,
         OptLevel::Tuned => BASE_PASSES,
         OptLevel::O2 => "default<O2>",

@@ -33,6 +33,9 @@ pub(super) const FUNCTION: &str = "kernel_0000000000000000";
 /// Maximum bytes of the text: shared operands of nested selects can grow exponentially.
 const MAX_TEXT_BYTES: usize = 16 << 20;
 
+/// Maximum buffers of a function with an alias scope: each scope lists all others.
+const MAX_SCOPES: usize = 256;
+
 /// Vector width of loops that LLVM vectorises.
 const DEFAULT_LANES: usize = 16;
 
@@ -94,6 +97,10 @@ struct Emitter<'a> {
     next: usize,
     vars: Vec<Option<VariableLocation>>,
     buffer_addresses: Vec<BufferAddress>,
+    /// The number of each buffer among those that the function uses, by buffer id.
+    local: Vec<Option<usize>>,
+    /// How many buffers the function uses.
+    locals: usize,
     labels: Vec<(LabelId, String)>,
     /// The ids of the workspaces whose pointers are loaded.
     handles: Vec<usize>,
@@ -133,12 +140,37 @@ pub(super) struct FunctionIr {
     pub(super) text: String,
     /// True if some loop may be vectorised or unrolled, so that loop passes pay.
     pub(super) hinted: bool,
-    /// True if the kernel is large, so that code generation uses less effort.
-    pub(super) large: bool,
+    /// The effort of code generation.
+    pub(super) effort: Effort,
+}
+
+/// The effort of code generation, by the size of the kernel: a cheaper fallback keeps compile times
+/// within bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// For small kernels.
+    Full,
+    /// For large kernels, which are mostly code that runs once.
+    Reduced,
+    /// For huge kernels: few passes, and fast instruction selection.
+    Least,
 }
 
 /// Minimum statements of a large kernel.
 const LARGE_KERNEL: usize = 50;
+
+/// Minimum statements of a huge kernel.
+const HUGE_KERNEL: usize = 30_000;
+
+impl Effort {
+    fn of(kernel: &Kernel) -> Effort {
+        match kernel.size() {
+            0..LARGE_KERNEL => Effort::Full,
+            LARGE_KERNEL..HUGE_KERNEL => Effort::Reduced,
+            HUGE_KERNEL.. => Effort::Least,
+        }
+    }
+}
 
 /// Emits a kernel as one or more functions: it is split if it is large, or has at least `size`
 /// statements.
@@ -148,7 +180,9 @@ pub(super) fn emit(
     options: &CodegenOptions,
     size: Option<usize>,
 ) -> Result<Vec<FunctionIr>, Diagnostic> {
-    outline::outline(kernel, size).iter().map(|function| emit_function(kernel, facts, options, function)).collect()
+    let effort = Effort::of(kernel);
+    let functions = outline::outline(kernel, size);
+    functions.iter().map(|function| emit_function(kernel, facts, options, function, effort)).collect()
 }
 
 fn emit_function(
@@ -156,8 +190,13 @@ fn emit_function(
     facts: &KernelFacts,
     options: &CodegenOptions,
     function: &OutlinedFunction,
+    effort: Effort,
 ) -> Result<FunctionIr, Diagnostic> {
     let vector_bytes = vectorize::vector_bytes(&options.target);
+    let mut local = vec![None; kernel.buffers.len()];
+    for (number, buffer) in function.buffers.iter().enumerate() {
+        local[buffer.index()] = Some(number);
+    }
     let mut emitter = Emitter {
         kernel,
         facts,
@@ -168,6 +207,8 @@ fn emit_function(
         next: 0,
         vars: vec![None; kernel.vars.len()],
         buffer_addresses: Vec::new(),
+        local,
+        locals: function.buffers.len(),
         labels: Vec::new(),
         handles: Vec::new(),
         append_run: None,
@@ -199,7 +240,7 @@ fn emit_function(
         return Err(bug("the kernel is too large"));
     }
     let hinted = emitter.hinted;
-    Ok(FunctionIr { text: emitter.module(options), hinted, large: kernel.size() >= LARGE_KERNEL })
+    Ok(FunctionIr { text: emitter.module(options), hinted, effort })
 }
 
 impl Emitter<'_> {
@@ -402,7 +443,7 @@ impl Emitter<'_> {
     fn buffer_address(&mut self, id: BufferId) -> BufferAddress {
         let info = self.kernel.buffer(id);
         let name = self.fresh(&info.name);
-        if !self.facts.used[id.index()] {
+        if !self.facts.used[id.index()] || self.local[id.index()].is_none() {
             return BufferAddress { data: "null".into(), len: "0".into(), in_slots: false };
         }
         if let Role::Tile(size) = info.role
@@ -447,13 +488,14 @@ impl Emitter<'_> {
 
     /// The alias metadata of an access to a buffer.
     fn scope(&self, id: BufferId) -> String {
-        let base = 2 + self.kernel.buffers.len() + 2 * id.index();
+        let Some(number) = self.local[id.index()].filter(|number| *number < MAX_SCOPES) else { return String::new() };
+        let base = 2 + self.locals + 2 * number;
         format!(", !alias.scope !{base}, !noalias !{}", base + 1)
     }
 
     /// Adds the metadata of a loop and returns its id.
     fn loop_metadata(&mut self, Hint { vectorise, unroll, short_trip }: Hint) -> usize {
-        let number = 2 + 3 * self.kernel.buffers.len() + self.loops.len();
+        let number = 2 + 3 * self.locals + self.loops.len();
         self.hinted |= vectorise || unroll;
         let mut node = format!("!{number} = distinct !{{!{number}");
         if !vectorise {
@@ -492,12 +534,13 @@ impl Emitter<'_> {
             "attributes #0 = {{ nounwind \"target-cpu\"=\"{cpu}\" \"target-features\"=\"{features}\" }}\n"
         );
         text.push_str("!0 = !{!\"branch_weights\", i32 2000, i32 1}\n!1 = distinct !{!1}\n");
-        let buffers = self.kernel.buffers.len();
-        for k in 0..buffers {
+        let buffers = self.locals;
+        for k in 0..buffers.min(MAX_SCOPES) {
             let _ = writeln!(text, "!{} = distinct !{{!{}, !1}}", 2 + k, 2 + k);
         }
-        for k in 0..buffers {
-            let others: Vec<String> = (0..buffers).filter(|j| *j != k).map(|j| format!("!{}", 2 + j)).collect();
+        for k in 0..buffers.min(MAX_SCOPES) {
+            let others: Vec<String> =
+                (0..buffers.min(MAX_SCOPES)).filter(|j| *j != k).map(|j| format!("!{}", 2 + j)).collect();
             let base = 2 + buffers + 2 * k;
             let _ = writeln!(text, "!{base} = !{{!{}}}\n!{} = !{{{}}}", 2 + k, base + 1, others.join(", "));
         }
@@ -545,6 +588,7 @@ impl Emitter<'_> {
         let info = self.kernel.buffer(id);
         if let Role::Tile(size) = info.role
             && self.facts.used[id.index()]
+            && self.local[id.index()].is_some()
             && !KernelFacts::on_stack(self.kernel, id)
         {
             let data = self.call_grow(id, &size.to_string(), Some(Value::zero(info.elem.dtype())));
