@@ -137,6 +137,7 @@ pub fn compile_checked(
         _ => lower(program, &checked, layouts, policy)?,
     };
     timed("lower", start.elapsed(), &lowered.kernel);
+    check_size(program, &lowered.kernel)?;
     let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());
     lowered.kernel = opt::optimise_with(kernel, &opt::Options { strict: options.strict }, &mut timed);
     let counting = lowered.visits.map(|buffer| {
@@ -217,6 +218,21 @@ fn with_workspaces(
         .iter()
         .any(|done| again[done.tensor.index()].as_ref().is_none_or(|plan| plan.mode == WriteMode::Scatter));
     Ok((!left).then_some((with, checked, inserted)))
+}
+
+/// Maximum statements of a kernel: code generation takes about a minute for this many.
+const MAX_STATEMENTS: usize = 400_000;
+
+/// Refuses kernels that would take too much time and memory to compile.
+fn check_size(program: &Program, kernel: &Kernel) -> Result<(), Diagnostic> {
+    let size = kernel.size();
+    if size <= MAX_STATEMENTS {
+        return Ok(());
+    }
+    let message = format!("`{}` becomes {size} statements of code, more than {MAX_STATEMENTS}", program.name);
+    Err(Diagnostic::new(Code::E0105, message)
+        .help("split it into several programs, and pass the results of one to the next")
+        .help("`--interpret` runs it without the compiler"))
 }
 
 /// An internal error: the kernel is invalid.

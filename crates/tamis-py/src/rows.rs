@@ -95,7 +95,7 @@ fn coordinates<J: Index>(operands: &[Rows], chunks: &[RowRange], total: usize) -
 
 /// Memory for so many elements, from the pool that tensors give theirs back to.
 fn reserve<T>(count: usize) -> Result<Vec<T>, Diagnostic> {
-    let out = tamis_tensor::room(count);
+    let out = tamis_tensor::with_capacity(count);
     if out.capacity() < count {
         let d = Diagnostic::new(Code::E0706, format!("there is no memory for {count} elements"));
         return Err(d.help("free some, or work in parts"));

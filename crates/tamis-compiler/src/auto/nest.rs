@@ -8,8 +8,10 @@ use super::order::{Choice, Problem};
 use super::path::{bare, uses};
 use super::sets::{OperandAccess, Set, differs};
 use super::tile;
-use super::{Conversion, Costs, Decision, NotationPlan, Pins};
-use rustc_hash::{FxHashMap, FxHashSet};
+use super::{Conversion, Costs, Decision, Pins, NotationPlan};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use std::cell::Cell;
+use std::hash::{Hash, Hasher};
 use tamis_ir::algebra::{Kind, Op};
 use tamis_ir::format::Format;
 use tamis_ir::notation::{Assignment, Notation, ProgramNode, text};
@@ -81,6 +83,10 @@ const MOST_LOOPS: usize = u32::BITS as usize;
 /// Programs with more statements are scheduled once, without comparing substitution strategies.
 const MOST_COMPARED: usize = 48;
 
+/// The number of searches for loop orders after which a program is scheduled by cheaper means: one
+/// takes 10 to 100 microseconds.
+const MOST_SEARCHES: usize = 20_000;
+
 /// The substitution strategy for temporaries.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Inlining {
@@ -105,6 +111,10 @@ pub(super) struct Scheduler<'a> {
     temporaries: usize,
     results: FxHashSet<String>,
     decisions: Vec<Decision>,
+    /// The hashes of the decisions, each of which is reported once.
+    decided: FxHashSet<u64>,
+    /// The number of searches for a loop order so far.
+    searches: Cell<usize>,
     conversions: Vec<Conversion>,
 }
 
@@ -154,8 +164,22 @@ impl<'a> Scheduler<'a> {
         }
         let operands = names.iter().map(|name| name.to_string()).zip(operands.iter().cloned()).collect();
         let results = notation.results().into_iter().map(String::from).collect();
-        let (decisions, conversions, temporaries) = (Vec::new(), Vec::new(), 0);
-        Scheduler { notation, costs, pins, operands, items, taken, temporaries, results, decisions, conversions }
+        let (decisions, decided, conversions) = (Vec::new(), FxHashSet::default(), Vec::new());
+        let temporaries = 0;
+        Scheduler {
+            notation,
+            costs,
+            pins,
+            operands,
+            items,
+            taken,
+            temporaries,
+            results,
+            decisions,
+            decided,
+            searches: Cell::new(0),
+            conversions,
+        }
     }
 
     pub(super) fn is_result(&self, name: &str) -> bool {
@@ -164,7 +188,9 @@ impl<'a> Scheduler<'a> {
 
     pub(super) fn decide(&mut self, about: &str, choice: &str, why: &str, alternatives: Vec<String>) {
         let decision = Decision { about: about.into(), choice: choice.into(), why: why.into(), alternatives };
-        if !self.decisions.contains(&decision) {
+        let mut hasher = FxHasher::default();
+        (&decision.about, &decision.choice, &decision.why, &decision.alternatives).hash(&mut hasher);
+        if self.decided.insert(hasher.finish()) {
             self.decisions.push(decision);
         }
     }
@@ -203,8 +229,13 @@ impl<'a> Scheduler<'a> {
         let mut found: Option<(f64, Scheduler, Vec<Nest>)> = None;
         let mut failed = None;
         for inlining in self.inlinings(&items) {
+            if found.is_some() && self.is_exhausted() {
+                break;
+            }
             let mut this = self.clone();
-            match this.nests(items.clone(), inlining) {
+            let outcome = this.nests(items.clone(), inlining);
+            self.searches.set(this.searches.get());
+            match outcome {
                 Ok(nests) => {
                     let cost = this.cost_of(&nests);
                     if found.as_ref().is_none_or(|(best, ..)| cost < *best) {
@@ -433,11 +464,17 @@ impl<'a> Scheduler<'a> {
         self.pins.order.iter().filter_map(place).collect()
     }
 
+    /// Whether the budget of searches is spent: what is left is decided greedily.
+    pub(super) fn is_exhausted(&self) -> bool {
+        self.searches.get() > MOST_SEARCHES
+    }
+
     /// The cost of an assignment.
     pub(super) fn price(&self, item: &Item) -> f64 {
         if item.assignment.indices().len() > MOST_LOOPS {
             return f64::INFINITY;
         }
+        self.searches.set(self.searches.get() + 1);
         let (problem, ..) = self.formatted(item);
         let pinned = self.pinned_loops(&problem);
         let (_, found) = problem.search_formats(self.costs, &pinned);
@@ -449,6 +486,7 @@ impl<'a> Scheduler<'a> {
         if item.assignment.indices().len() > MOST_LOOPS {
             return f64::INFINITY;
         }
+        self.searches.set(self.searches.get() + 1);
         let (problem, expected, fill, pinned) = self.formatted(item);
         let loops = self.pinned_loops(&problem);
         let (problem, found) = problem.search_formats(self.costs, &loops);

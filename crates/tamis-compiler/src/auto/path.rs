@@ -237,29 +237,27 @@ impl Scheduler<'_> {
         Some((tensors.into_iter().cloned().collect(), others.into_iter().cloned().collect()))
     }
 
-    /// The best contraction path: exhaustive for few factors, otherwise greedy by the fewest
-    /// points.
+    /// The best contraction path: exhaustive for few factors, otherwise, and once the budget of
+    /// searches is spent, greedy by the fewest points.
     fn best(&mut self, item: &Item, whole: f64) -> (f64, Vec<Item>) {
         let mut best = (whole, vec![item.clone()]);
         let Some((tensors, others)) = self.cuttable(item) else { return best };
-        if tensors.len() > MOST {
-            if !self.is_long(item) {
+        let exhausted = self.is_exhausted();
+        if tensors.len() > MOST || exhausted {
+            if !self.is_long(item) && !exhausted {
                 return best;
             }
-            let pairs = pairs(tensors.len());
-            let cut = pairs.filter_map(|pair| self.contracted(item, &tensors, &others, pair));
-            let points = |(first, _): &(Item, Item)| {
-                let extent = |index: &String| first.extents.get(index).copied().unwrap_or(1.0);
-                first.assignment.indices().iter().map(extent).product::<f64>()
-            };
-            let found: Vec<(Item, Item)> = cut.collect();
-            let Some((first, last)) = found.into_iter().min_by(|a, b| points(a).total_cmp(&points(b))) else {
+            let cheapest = cheapest_pair(item, &tensors);
+            let Some((first, last)) = cheapest.and_then(|pair| self.contracted(item, &tensors, &others, pair)) else {
                 return best;
             };
             self.taken_name(&first);
             let before = self.price_temporary(&first);
             let whole = self.price_whole(&last);
             let (after, mut items) = self.best(&last, whole);
+            if exhausted && before + after >= best.0 * WORTH {
+                return best;
+            }
             items.insert(0, first);
             return (before + after, items);
         }
@@ -371,6 +369,30 @@ impl TensorReaders {
         }
         self.reads(to, now);
     }
+}
+
+/// The pair of factors with the fewest points among those that are the only ones with some reduced
+/// index. Each index is looked at once for each factor that has it.
+fn cheapest_pair(item: &Item, tensors: &[Expr]) -> Option<(usize, usize)> {
+    let indices = item.assignment.indices();
+    let reduced = item.assignment.reduced();
+    let users: Vec<Vec<usize>> =
+        indices.iter().map(|index| (0..tensors.len()).filter(|k| uses(&tensors[*k], index, false)).collect()).collect();
+    let extent = |k: usize| item.extents.get(&indices[k]).copied().unwrap_or(1.0);
+    let points = |(a, b): (usize, usize)| {
+        let own = (0..indices.len()).filter(|k| users[*k].contains(&a) || users[*k].contains(&b));
+        own.map(extent).product::<f64>()
+    };
+    // An index of one factor alone can be reduced together with any other factor.
+    let partners = (0..indices.len()).filter(|k| reduced.contains(&indices[*k])).flat_map(|k| match users[k][..] {
+        [a, b] => vec![(a, b)],
+        [a] => (0..tensors.len()).filter(|b| *b != a).map(|b| (a.min(b), a.max(b))).collect(),
+        _ => Vec::new(),
+    });
+    let mut candidates: Vec<(usize, usize)> = partners.collect();
+    candidates.sort_unstable();
+    candidates.dedup();
+    candidates.into_iter().min_by(|a, b| points(*a).total_cmp(&points(*b)))
 }
 
 fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {

@@ -37,6 +37,7 @@ impl Lowerer<'_> {
         tensor: TensorId,
         plan: &WritePlan,
         steps: &[Step],
+        uses: &StepUses,
     ) -> Option<SharedSparsity> {
         let BoundStorage::Levels { format, .. } = self.bound[tensor.index()].storage.clone() else { return None };
         let declared = self.checked.formats[tensor.index()].as_ref() == Some(&format);
@@ -44,8 +45,8 @@ impl Lowerer<'_> {
         if !declared || !plain || !self.program.results.contains(&tensor) || self.values(tensor).is_none() {
             return None;
         }
-        let nests = loop_path(tensor, plan, steps)?;
-        let accesses = self.plain_accesses(tensor, nests[0].1, steps)?;
+        let nests = loop_path(tensor, plan, steps, uses)?;
+        let accesses = self.plain_accesses(nests[0].1).filter(|_| !uses.read[tensor.index()])?;
         let lists = |k: usize| self.row(tensor, k).is_some_and(|row| row.write.placement() == Placement::Appended);
         let listed: Vec<usize> = (0..format.levels().len()).filter(|k| lists(*k)).collect();
         let needed = listed.last()? + 1;
@@ -72,17 +73,9 @@ impl Lowerer<'_> {
     }
 
     /// The tensors that a nest reads, with their accesses, if every loop executes all its
-    /// statements in every iteration, and `tensor` itself is not read.
-    fn plain_accesses(
-        &self,
-        tensor: TensorId,
-        nest: &[Step],
-        steps: &[Step],
-    ) -> Option<Vec<(TensorId, PartialAccess)>> {
+    /// statements in every iteration.
+    fn plain_accesses(&self, nest: &[Step]) -> Option<Vec<(TensorId, PartialAccess)>> {
         let mut plain = is_unconditional(nest);
-        visit_steps(steps, &mut |node| {
-            plain &= !matches!(node, Node::Access(access) if tensor_of(access) == Some(tensor));
-        });
         let mut found = Vec::new();
         visit_steps(nest, &mut |node| match node {
             Node::Access(access) => match &access.source {
@@ -217,27 +210,68 @@ impl Lowerer<'_> {
 
 /// The loops that fix the levels of a tensor, with their bodies, if nothing else encloses the
 /// writes.
-fn loop_path<'a>(tensor: TensorId, plan: &WritePlan, steps: &'a [Step]) -> Option<Vec<EnclosingLoop<'a>>> {
+fn loop_path<'a>(tensor: TensorId, plan: &WritePlan, steps: &'a [Step], uses: &StepUses) -> Option<Vec<EnclosingLoop<'a>>> {
     let writes = |step: &&Step| {
         let mut found = false;
         visit_targets(std::slice::from_ref(*step), &mut |target| found |= target.tensor == tensor);
         found
     };
     // The tensor is declared at the start of the program.
-    steps.iter().find(|step| matches!(step, Step::Declare(declared, _) if *declared == tensor))?;
+    if !uses.declared[tensor.index()] {
+        return None;
+    }
     let mut nests = Vec::new();
-    let mut inside = steps;
+    let mut here: Vec<&Step> = uses.written_in[tensor.index()].iter().map(|at| &steps[*at]).collect();
     for index in &plan.fixed_by {
-        let mut here = inside.iter().filter(writes);
-        match (here.next(), here.next()) {
-            (Some(Step::For(i, LoopBounds::Inferred, body)), None) if i == index => {
+        match here[..] {
+            [Step::For(i, LoopBounds::Inferred, body)] if i == index => {
                 nests.push((*i, &body[..]));
-                inside = body;
+                here = body.iter().filter(writes).collect();
             }
             _ => return None,
         }
     }
     Some(nests)
+}
+
+/// The uses of each tensor by the outermost statements of a program.
+pub(super) struct StepUses {
+    /// Whether one of these statements declares the tensor.
+    declared: Vec<bool>,
+    /// The statements that write the tensor, in order.
+    written_in: Vec<Vec<usize>>,
+    /// Whether the tensor is read anywhere.
+    read: Vec<bool>,
+}
+
+impl StepUses {
+    /// The uses by these statements, of this many tensors.
+    pub(super) fn of(steps: &[Step], tensors: usize) -> StepUses {
+        let mut uses = StepUses {
+            declared: vec![false; tensors],
+            written_in: vec![Vec::new(); tensors],
+            read: vec![false; tensors],
+        };
+        for (at, step) in steps.iter().enumerate() {
+            if let Step::Declare(declared, _) = step {
+                uses.declared[declared.index()] = true;
+            }
+            visit_targets(std::slice::from_ref(step), &mut |target| {
+                let list = &mut uses.written_in[target.tensor.index()];
+                if list.last() != Some(&at) {
+                    list.push(at);
+                }
+            });
+            visit_steps(std::slice::from_ref(step), &mut |node| {
+                if let Node::Access(access) = node
+                    && let Some(tensor) = tensor_of(access)
+                {
+                    uses.read[tensor.index()] = true;
+                }
+            });
+        }
+        uses
+    }
 }
 
 /// True if statements do the same in every iteration of their loops.

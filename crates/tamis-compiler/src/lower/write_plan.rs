@@ -10,7 +10,7 @@
 use super::Lowerer;
 use super::bind::{BoundStorage, chain_head};
 use super::node::{Node, Step, Sub, WriteTarget};
-use super::shared_sparsity::SharedSparsity;
+use super::shared_sparsity::{SharedSparsity, StepUses};
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::diag::{Code, Diagnostic};
 use tamis_ir::format::Leaf;
@@ -82,6 +82,8 @@ impl Lowerer<'_> {
         let mut found = vec![TensorWrites::default(); self.program.tensors.len()];
         self.collect_writes(steps, &mut Vec::new(), &mut found);
         clear_fresh(steps, &found);
+        let read_while_written = self.program.read_while_written();
+        let uses = StepUses::of(steps, self.program.tensors.len());
         for (k, writes) in found.into_iter().enumerate() {
             let BoundStorage::Levels { format, .. } = self.bound[k].storage.clone() else { continue };
             if self.program.params.contains(&TensorId(k as u32)) {
@@ -108,7 +110,7 @@ impl Lowerer<'_> {
             });
             let in_order = writes.count > 0 && writes.storage_order.is_some() && !placements.is_empty() && !shared;
             // A tensor that is read while it is written needs its elements in place.
-            let read = self.program.is_read_while_written(TensorId(k as u32));
+            let read = read_while_written[k];
             let mode = match (computed, in_order) {
                 (true, true) if !lists && !read => WriteMode::Append,
                 // Listed coordinates cannot be removed again.
@@ -134,7 +136,7 @@ impl Lowerer<'_> {
                 tests_fibers: writes.kept_by_fill,
                 shared_sparsity: None,
             };
-            plan.shared_sparsity = self.find_shared_sparsity(TensorId(k as u32), &plan, steps);
+            plan.shared_sparsity = self.find_shared_sparsity(TensorId(k as u32), &plan, steps, &uses);
             self.plans[k] = Some(plan);
         }
     }

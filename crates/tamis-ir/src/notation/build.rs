@@ -77,7 +77,8 @@ impl Notation {
     /// The program of these nodes, with these parameters and the results of the notation.
     pub fn program(&self, name: &str, params: &[&str], nodes: &[ProgramNode]) -> Result<Program, Diagnostics> {
         let span = Span::new(0..self.source.text.len());
-        let mut body: Vec<Stmt> = nodes.iter().map(|node| self.stmt(node, span)).collect();
+        let spans = Spans::of(self, span);
+        let mut body: Vec<Stmt> = nodes.iter().map(|node| spans.stmt(node)).collect();
         body.push(Stmt { kind: StmtKind::Return(self.results.clone()), span });
         let name = Name { text: name.to_string(), span };
         let param = |text: &&str| {
@@ -88,11 +89,39 @@ impl Notation {
         let function = Function { name, params, body, span };
         Program::of_syntax(&function, &self.operators, &self.source)
     }
+}
 
-    fn stmt(&self, node: &ProgramNode, outer: Span) -> Stmt {
+/// The places of names in a notation.
+struct Spans {
+    /// The first assignment of each target, and its target there.
+    targets: FxHashMap<String, (Span, Span)>,
+    /// The first use of each index.
+    indices: FxHashMap<String, Span>,
+    /// The whole text.
+    whole: Span,
+}
+
+impl Spans {
+    fn of(notation: &Notation, whole: Span) -> Spans {
+        let (mut targets, mut indices) = (FxHashMap::default(), FxHashMap::default());
+        for assignment in &notation.assignments {
+            let name = &assignment.target;
+            targets.entry(name.text.clone()).or_insert((assignment.span, name.span));
+            let mut names = Vec::new();
+            assignment.subscripts.iter().for_each(|s| indices_in(s, true, &mut names));
+            indices_in(&assignment.body, false, &mut names);
+            for name in names {
+                indices.entry(name.text).or_insert(name.span);
+            }
+        }
+        Spans { targets, indices, whole }
+    }
+
+    fn stmt(&self, node: &ProgramNode) -> Stmt {
+        let outer = self.whole;
         match node {
             ProgramNode::Declare { name, format, fill } => {
-                let span = self.assignments.iter().find(|a| a.target.text == *name).map_or(outer, |a| a.target.span);
+                let span = self.targets.get(name).map_or(outer, |(_, target)| *target);
                 let number = |value: &Value| Expr { kind: ExprKind::Number(*value), span };
                 let named = |text: &str| Name { text: text.to_string(), span };
                 let (function, args, keywords) = match format {
@@ -107,8 +136,8 @@ impl Notation {
                 Stmt { kind: StmtKind::Assign { target, op: None, value }, span }
             }
             ProgramNode::Loop { index, range, body } => {
-                let body: Vec<Stmt> = body.iter().map(|node| self.stmt(node, outer)).collect();
-                let span = self.index_span(index).unwrap_or(outer);
+                let body: Vec<Stmt> = body.iter().map(|node| self.stmt(node)).collect();
+                let span = self.indices.get(index).copied().unwrap_or(outer);
                 let indices = vec![Name { text: index.clone(), span }];
                 let extent = match range {
                     Some(IndexRange { start, stop, .. }) => Extent::Range(start.clone(), stop.clone()),
@@ -117,13 +146,11 @@ impl Notation {
                 Stmt { kind: StmtKind::For { indices, attributes: Vec::new(), extent, body }, span }
             }
             ProgramNode::If { cond, body } => {
-                let then: Vec<Stmt> = body.iter().map(|node| self.stmt(node, outer)).collect();
+                let then: Vec<Stmt> = body.iter().map(|node| self.stmt(node)).collect();
                 Stmt { kind: StmtKind::If { cond: cond.clone(), then, otherwise: Vec::new() }, span: cond.span }
             }
             ProgramNode::Assign { target, subscripts, op, value } => {
-                let statement = self.assignments.iter().find(|a| a.target.text == *target);
-                let span = statement.map_or(outer, |a| a.span);
-                let name = statement.map_or(outer, |a| a.target.span);
+                let (span, name) = self.targets.get(target).copied().unwrap_or((outer, outer));
                 let base = Name { text: target.clone(), span: name };
                 let kind = match subscripts.is_empty() {
                     true => ExprKind::Name(base.text),
@@ -133,16 +160,6 @@ impl Notation {
                 Stmt { kind: StmtKind::Assign { target, op: *op, value: value.clone() }, span }
             }
         }
-    }
-
-    /// The span of the first use of an index.
-    fn index_span(&self, index: &str) -> Option<Span> {
-        let mut names = Vec::new();
-        for assignment in &self.assignments {
-            assignment.subscripts.iter().for_each(|s| indices_in(s, true, &mut names));
-            indices_in(&assignment.body, false, &mut names);
-        }
-        names.into_iter().find(|name| name.text == index).map(|name| name.span)
     }
 }
 

@@ -138,6 +138,8 @@ struct Names {
     current: FxHashMap<String, NameVersion>,
     /// Names in the order of their first assignment.
     targets: Vec<Name>,
+    /// The same names.
+    targeted: FxHashSet<String>,
     params: Vec<Name>,
     assignments: Vec<Assignment>,
 }
@@ -197,7 +199,7 @@ impl Names {
             Some(_) => self.maker.numbered(&target.text),
         };
         if !in_place {
-            if !self.targets.iter().any(|known| known.text == target.text) {
+            if self.targeted.insert(target.text.clone()) {
                 self.targets.push(target.clone());
             }
             let version = NameVersion { name: written.clone(), span: target.span, param: false, read: false };

@@ -7,6 +7,7 @@
 
 use super::{Block, Expr, Program, ScalarKind, Stmt, StmtKind, Storage, TensorId};
 use crate::diag::{Code, Diagnostic, Span};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 pub(super) fn check(program: &Program) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
@@ -15,11 +16,12 @@ pub(super) fn check(program: &Program) -> Vec<Diagnostic> {
 }
 
 fn check_block(program: &Program, block: &Block, errors: &mut Vec<Diagnostic>) {
+    let updated = read_and_written(program, block);
     for (k, stmt) in block.iter().enumerate() {
         match &stmt.kind {
             StmtKind::Declare(tensor) if !is_free(program, *tensor) => {
-                for later in &block[k + 1..] {
-                    check_statement(program, *tensor, later, errors);
+                for at in updated.get(tensor).into_iter().flatten().filter(|at| **at > k) {
+                    check_statement(program, *tensor, &block[*at], errors);
                 }
             }
             StmtKind::For { body, .. } => check_block(program, body, errors),
@@ -42,17 +44,44 @@ fn is_free(program: &Program, tensor: TensorId) -> bool {
     }
 }
 
+/// For each tensor, the statements of a block that both read and write it, in order.
+fn read_and_written(program: &Program, block: &Block) -> FxHashMap<TensorId, Vec<usize>> {
+    let mut found: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();
+    for (at, stmt) in block.iter().enumerate() {
+        let (mut read, mut written) = (FxHashSet::default(), FxHashSet::default());
+        super::visit_stmt(stmt, &mut |stmt| {
+            if let StmtKind::Assign { target, .. } = &stmt.kind {
+                written.insert(target.tensor);
+            }
+            program.visit_exprs(stmt, &mut |id| {
+                if let Expr::Read(access) = program.expr(id) {
+                    read.insert(access.tensor);
+                }
+            });
+        });
+        for tensor in read.intersection(&written) {
+            found.entry(*tensor).or_default().push(at);
+        }
+    }
+    found
+}
+
 impl Program {
     /// True if a declared tensor is read in a statement that writes it, as in `x[i] = a[i] +
     /// x[i-1]`: every read then sees the last write.
     pub fn is_read_while_written(&self, tensor: TensorId) -> bool {
-        let mut found = false;
+        self.read_while_written()[tensor.index()]
+    }
+
+    /// [`Program::is_read_while_written`] of every tensor, in one pass.
+    pub fn read_while_written(&self) -> Vec<bool> {
+        let mut found = vec![false; self.tensors.len()];
         let mut look = |block: &Block| {
-            let Some(at) = block.iter().position(|stmt| stmt.kind == StmtKind::Declare(tensor)) else { return };
-            for stmt in &block[at + 1..] {
-                let mut uses = FirstUses { read: None, written: None };
-                uses.collect(self, tensor, stmt);
-                found |= uses.read.is_some() && uses.written.is_some();
+            let updated = read_and_written(self, block);
+            for (at, stmt) in block.iter().enumerate() {
+                if let StmtKind::Declare(tensor) = &stmt.kind {
+                    found[tensor.index()] |= updated.get(tensor).is_some_and(|list| list.iter().any(|k| *k > at));
+                }
             }
         };
         look(&self.body);
