@@ -81,13 +81,15 @@ struct Axis {
     inner: Vec<(String, u64)>,
     subscript: String,
     size: u64,
+    /// The trip count of the outer loop, and the size, before padding.
+    before: (u64, u64),
     permissive: bool,
     /// The subscript may be out of bounds, unless a condition keeps it inside.
     leaves: bool,
     bounds: Vec<(String, u64)>,
 }
 
-fn axis(random: &mut Random, dim: usize) -> Axis {
+fn axis(random: &mut Random, dim: usize, padding: u64) -> Axis {
     let outer = ["i", "j", "m"][dim].to_string();
     let names = [["k", "p"], ["l", "r"], ["n", "q"]][dim];
     let inner: Vec<(String, u64)> = names
@@ -97,7 +99,8 @@ fn axis(random: &mut Random, dim: usize) -> Axis {
         .collect();
     let inner = if random.one_in(8) { Vec::new() } else { inner };
     let permissive = random.one_in(4);
-    let length = 1 + random.below(6) as u64;
+    let before = 1 + random.below(6) as u64;
+    let length = before + padding;
     let mut terms: Vec<(String, i64, u64)> = Vec::new();
     let outer_by = *random.pick(&[1, 1, 1, 2, 3, -1]);
     terms.push((outer.clone(), outer_by, length));
@@ -116,6 +119,9 @@ fn axis(random: &mut Random, dim: usize) -> Axis {
     } else {
         (greatest + constant + 1 + random.below(3) as i64) as u64
     };
+    // Reversed windows that may leave the tensor grow to the side of negative coordinates.
+    let grown = if permissive && outer_by < 0 { 0 } else { padding * outer_by.unsigned_abs() };
+    let before = (before, size - grown);
     let mut subscript = String::new();
     for (name, by, _) in &terms {
         match (*by, subscript.is_empty()) {
@@ -138,7 +144,7 @@ fn axis(random: &mut Random, dim: usize) -> Axis {
         subscript += &if random.one_in(2) { format!(" - {by}") } else { format!(" + {by}") };
     }
     let subscript = if random.one_in(4) { mangled(random, &subscript) } else { subscript };
-    Axis { outer, inner, subscript, size, permissive, leaves, bounds }
+    Axis { outer, inner, subscript, size, before, permissive, leaves, bounds }
 }
 
 /// The same subscript, written with arithmetic that cancels.
@@ -179,14 +185,20 @@ fn condition(random: &mut Random, loops: &[(String, u64)], elements: &[String]) 
 
 /// A random program with inputs.
 pub fn case(seed: u64) -> Case {
+    padded(seed, 0)
+}
+
+/// [`case`], with longer outer loops: the same loops over the same stored elements.
+pub fn padded(seed: u64, padding: u64) -> Case {
     let mut random = Random(seed ^ 0x5eed_aff1);
     let rank = 1 + random.below(3).min(random.below(3));
-    let axes: Vec<Axis> = (0..rank).map(|dim| axis(&mut random, dim)).collect();
+    let axes: Vec<Axis> = (0..rank).map(|dim| axis(&mut random, dim, padding)).collect();
     // Transposed: the affine subscripts are those of the result.
     let transposed = random.one_in(7);
     let length = |a: &Axis| a.bounds.iter().find(|(name, _)| *name == a.outer).map_or(1, |(_, size)| *size);
-    let shape = axes.iter().map(|a| if transposed { length(a) } else { a.size }).collect();
-    let mut inputs = vec![("T".to_string(), input(&mut random, shape))];
+    let shape: Vec<u64> = axes.iter().map(|a| if transposed { length(a) } else { a.size }).collect();
+    let before = axes.iter().map(|a| if transposed { a.before.0 } else { a.before.1 }).collect();
+    let mut inputs = vec![("T".to_string(), input(&mut random, before).padded(&shape))];
     let inner: Vec<(String, u64)> = axes.iter().flat_map(|a| a.inner.clone()).take(3).collect();
     let filter = !inner.is_empty() && !random.one_in(3);
     if filter {
@@ -195,7 +207,8 @@ pub fn case(seed: u64) -> Case {
     let other = random.one_in(3);
     let along = random.below(rank);
     if other {
-        inputs.push(("B".to_string(), input(&mut random, vec![length(&axes[along])])));
+        let before = input(&mut random, vec![axes[along].before.0]);
+        inputs.push(("B".to_string(), before.padded(&[length(&axes[along])])));
     }
     let mut axes = axes;
     let mut named: Vec<String> = Vec::new();

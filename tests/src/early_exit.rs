@@ -4,7 +4,7 @@
 //! Annihilators are frequent: truth values come from comparisons with stored values, products meet
 //! zeros, extrema meet infinities.
 
-use crate::generate::{Case, Input};
+use crate::generate::{Case, Input, enlarged};
 use crate::random::Random;
 use std::fmt::Write;
 use tamis_ir::{DType, Value};
@@ -34,14 +34,23 @@ const VECTORS: [&str; 6] = ["dense", "sparse", "hash", "bytemap", "runs", "block
 
 /// A random program and its inputs, from a seed.
 pub fn case(seed: u64) -> Case {
+    padded(seed, 0)
+}
+
+/// [`case`], with every dimension larger by `padding`: the same loops over the same stored elements.
+pub fn padded(seed: u64, padding: u64) -> Case {
     let mut random = Random(seed);
     let size = |random: &mut Random| *random.pick(&[1u64, 2, 3, 5, 7, 9]);
     let (rows, columns) = (size(&mut random), size(&mut random));
     let inputs: Vec<(String, Input)> =
         [("A", vec![rows, columns]), ("B", vec![rows, columns]), ("x", vec![rows]), ("y", vec![columns])]
             .into_iter()
-            .map(|(name, shape)| (name.to_string(), input(&mut random, shape)))
+            .map(|(name, shape)| {
+                let larger: Vec<u64> = shape.iter().map(|size| enlarged(*size, padding)).collect();
+                (name.to_string(), input(&mut random, shape).padded(&larger))
+            })
             .collect();
+    let (rows, columns) = (enlarged(rows, padding), enlarged(columns, padding));
     let mut g = EarlyExitGenerator { random, text: String::new(), scalars: Vec::new(), results: Vec::new(), names: 0 };
     g.text += "def program(A, B, x, y):\n";
     for k in 0..1 + g.random.below(4) {

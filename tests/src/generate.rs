@@ -48,10 +48,30 @@ impl Input {
         ends.fold(zero, |fill, end| if count(end) > count(fill) { end } else { fill })
     }
 
+    /// The same elements in a tensor of at least the same sizes; the others are its fill value.
+    pub fn padded(&self, shape: &[u64]) -> Input {
+        let mut values = vec![self.fill(); shape.iter().product::<u64>() as usize];
+        for (cell, value) in self.values.iter().enumerate() {
+            let (mut rest, mut place, mut stride) = (cell as u64, 0, 1);
+            for (before, after) in self.shape.iter().zip(shape).rev() {
+                place += rest % before * stride;
+                rest /= before;
+                stride *= after;
+            }
+            values[place as usize] = *value;
+        }
+        Input { shape: shape.to_vec(), values, dtype: self.dtype }
+    }
+
     /// The input for the interpreter.
     pub fn grid(&self) -> Grid {
         Grid::from_values(&self.shape, &self.values)
     }
+}
+
+/// A size after padding. Empty dimensions stay empty.
+pub(crate) fn enlarged(size: u64, padding: u64) -> u64 {
+    if size == 0 { 0 } else { size + padding }
 }
 
 /// Formats for inputs and results, by rank.
@@ -114,7 +134,9 @@ struct Variable {
 
 struct LoopProgramGenerator {
     random: Random,
+    /// The sizes of the axes before padding: what is generated depends on these.
     sizes: Vec<u64>,
+    padding: u64,
     text: String,
     /// Readable tensors: parameters, and finished results.
     readable: Vec<Variable>,
@@ -143,11 +165,17 @@ def product(a, b):
 
 /// A random program and its inputs, from a seed.
 pub fn case(seed: u64) -> Case {
+    padded(seed, 0)
+}
+
+/// [`case`], with every axis larger by `padding`: the same loops over the same stored elements.
+pub fn padded(seed: u64, padding: u64) -> Case {
     let mut random = Random(seed);
     let sizes = (0..3).map(|_| [0, 1, 2, 3, 4, 5, 3, 4][random.below(8)]).collect();
     let mut g = LoopProgramGenerator {
         random,
         sizes,
+        padding,
         text: String::new(),
         readable: Vec::new(),
         indices: Vec::new(),
@@ -165,7 +193,8 @@ pub fn case(seed: u64) -> Case {
         let rank = g.random.below(4);
         let axes: Vec<usize> = (0..rank).map(|_| g.random.below(3)).collect();
         let shape: Vec<u64> = axes.iter().map(|a| g.sizes[*a]).collect();
-        inputs.push((name.to_string(), g.input(shape)));
+        let larger: Vec<u64> = axes.iter().map(|a| g.size(*a)).collect();
+        inputs.push((name.to_string(), g.input(shape).padded(&larger)));
         g.readable.push(Variable { name: name.to_string(), axes });
     }
     let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
@@ -213,6 +242,11 @@ impl LoopProgramGenerator {
         Input { shape, values, dtype }
     }
 
+    /// The size of an axis in the program.
+    fn size(&self, axis: usize) -> u64 {
+        enlarged(self.sizes[axis], self.padding)
+    }
+
     fn fresh(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
@@ -239,7 +273,7 @@ impl LoopProgramGenerator {
         let format = *self.random.pick(formats(rank));
         let fill =
             *self.random.pick(&["", "", ", fill=inf", ", fill=1", ", dtype=\"f64\"", ", fill=-1.5, dtype=\"f32\""]);
-        let shape: Vec<String> = axes.iter().map(|a| self.sizes[*a].to_string()).collect();
+        let shape: Vec<String> = axes.iter().map(|a| self.size(*a).to_string()).collect();
         let shape = if shape.len() == 1 { format!("({},)", shape[0]) } else { format!("({})", shape.join(", ")) };
         self.line(1, &format!("{name} = tensor(\"{format}\"{fill}, shape={shape})"));
         let target = Variable { name, axes };
@@ -257,7 +291,7 @@ impl LoopProgramGenerator {
         self.line(1, &format!("{name} = scalar(0.0)"));
         let indices: Vec<String> = variable.axes.iter().map(|_| self.fresh("b")).collect();
         for (depth, (index, axis)) in indices.iter().zip(&variable.axes).enumerate() {
-            self.line(1 + depth, &format!("for {index} in range({}):", self.sizes[*axis]));
+            self.line(1 + depth, &format!("for {index} in range({}):", self.size(*axis)));
         }
         let element = format!("{}[{}]", variable.name, indices.join(", "));
         self.line(1 + indices.len(), &format!("{name} += min({element}, 3) * 0.5"));
@@ -279,9 +313,9 @@ impl LoopProgramGenerator {
         }
         for axis in axes {
             let index = self.fresh("i");
-            let n = self.sizes[axis];
+            let n = self.size(axis);
             let extent = match self.random.below(5) {
-                0 if n > 1 => format!("range(1, {n})"),
+                0 if self.sizes[axis] > 1 => format!("range(1, {n})"),
                 _ => format!("range({n})"),
             };
             self.line(depth, &format!("for {index} in {extent}:"));
@@ -322,7 +356,7 @@ impl LoopProgramGenerator {
         let axis = self.random.below(3);
         let name = self.fresh("w");
         let format = *self.random.pick(&["dense", "bytemap", "hash"]);
-        let n = self.sizes[axis];
+        let n = self.size(axis);
         self.line(depth, &format!("{name} = tensor(\"{format}\", shape=({n},))"));
         let w = Variable { name, axes: vec![axis] };
         for round in 0..2 {
@@ -384,7 +418,7 @@ impl LoopProgramGenerator {
             return if protocol.is_empty() || write { index } else { format!("{protocol}({index})") };
         }
         // A computed subscript, modulo the size; an axis of size 0 has no executed loop around it.
-        let n = self.sizes[axis].max(1);
+        let n = self.size(axis).max(1);
         match all.len() {
             0 => "0".to_string(),
             _ => {

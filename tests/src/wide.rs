@@ -8,7 +8,7 @@
 
 mod expressions;
 
-use crate::generate::{Case, Input, formats};
+use crate::generate::{Case, Input, enlarged, formats};
 use crate::random::Random;
 use num_complex::Complex;
 use std::fmt::Write;
@@ -53,7 +53,9 @@ struct WriteTarget {
 
 struct Writer {
     random: Random,
+    /// The sizes of the axes before padding: what is generated depends on these.
     sizes: Vec<u64>,
+    padding: u64,
     text: String,
     /// Readable tensors: parameters, and finished results.
     readable: Vec<Variable>,
@@ -73,11 +75,17 @@ struct Writer {
 /// assert!(tamis_ir::Program::parse(&case.text).is_ok());
 /// ```
 pub fn case(seed: u64) -> Case {
+    padded(seed, 0)
+}
+
+/// [`case`], with every axis larger by `padding`: the same loops over the same stored elements.
+pub fn padded(seed: u64, padding: u64) -> Case {
     let mut random = Random(seed ^ 0x7461_6d69_7300_0000);
     let sizes = (0..AXES).map(|_| *random.pick(&[0, 1, 2, 3, 4, 5, 3, 4, 2, 3])).collect();
     let mut w = Writer {
         random,
         sizes,
+        padding,
         text: String::new(),
         readable: Vec::new(),
         params: 0,
@@ -91,7 +99,8 @@ pub fn case(seed: u64) -> Case {
         let rank = *w.random.pick(&[0, 1, 1, 2, 2, 3]);
         let axes: Vec<usize> = (0..rank).map(|_| w.random.below(AXES)).collect();
         let shape = axes.iter().map(|a| w.sizes[*a]).collect();
-        let input = w.input(shape, hostile);
+        let larger: Vec<u64> = axes.iter().map(|a| w.padded_size(*a)).collect();
+        let input = w.input(shape, hostile).padded(&larger);
         w.readable.push(Variable { name: name.to_string(), axes, kind: input.dtype.kind() });
         inputs.push((name.to_string(), input));
     }
@@ -136,6 +145,11 @@ impl Writer {
             })
             .collect();
         Input { shape, values, dtype }
+    }
+
+    /// The size of an axis in the program.
+    fn padded_size(&self, axis: usize) -> u64 {
+        enlarged(self.sizes[axis], self.padding)
     }
 
     fn fresh(&mut self, prefix: &str) -> String {
@@ -221,7 +235,7 @@ impl Writer {
             .collect();
         // Only a subscripted parameter has a shape, so this is mostly a number.
         if known.is_empty() || !self.random.one_in(8) || !self.text.contains(&known[0].replace(".shape[", "[")) {
-            return self.sizes[axis].to_string();
+            return self.padded_size(axis).to_string();
         }
         known[0].clone()
     }
@@ -275,14 +289,14 @@ impl Writer {
     /// The bound of a loop over an axis. `_` only where a bare subscript of a declared tensor
     /// determines it.
     fn extent(&mut self, axis: usize, of_target: bool) -> String {
-        let n = self.sizes[axis];
+        let (n, small) = (self.padded_size(axis), self.sizes[axis]);
         let outer = self.indices.last().map(|(name, _)| name.clone());
         match (self.random.below(9), outer) {
             (0 | 1, _) if of_target => "_".to_string(),
-            (2, _) if n > 1 => format!("range(1, {n})"),
+            (2, _) if small > 1 => format!("range(1, {n})"),
             (3, Some(outer)) => format!("range(min({outer}, {n}), {n})"),
             (4, Some(outer)) => format!("range(min({outer} + 1, {n}))"),
-            (5, _) if n > 1 => format!("range({n} // 2)"),
+            (5, _) if small > 1 => format!("range({n} // 2)"),
             (6, _) => {
                 let (start, _) = self.value(1, Kind::Int);
                 format!("range(i64({start}) % {}, {n})", n + 1)
@@ -320,7 +334,7 @@ impl Writer {
         self.line(depth, &format!("{name} = scalar({start}, dtype=\"{dtype}\")"));
         let axis = self.random.below(AXES);
         let index = self.fresh("k");
-        self.line(depth, &format!("for {index} in range({}):", self.sizes[axis]));
+        self.line(depth, &format!("for {index} in range({}):", self.padded_size(axis)));
         self.indices.push((index, axis));
         self.lets.push((name.clone(), kind));
         let (value, _) = self.value(2, kind);
@@ -345,10 +359,10 @@ impl Writer {
             subscripts.push(match self.random.below(12) {
                 0 if *bounded && self.sizes[*axis] > 0 => {
                     let (value, _) = self.value(1, Kind::Int);
-                    format!("i64({value}) % {}", self.sizes[*axis])
+                    format!("i64({value}) % {}", self.padded_size(*axis))
                 }
                 1 if *bounded => format!("~({index} - 1)"),
-                2 if *bounded => format!("{} - 1 - {index}", self.sizes[*axis]),
+                2 if *bounded => format!("{} - 1 - {index}", self.padded_size(*axis)),
                 _ => index.clone(),
             });
         }
@@ -393,7 +407,7 @@ impl Writer {
             let mut below = depth + 1;
             for (k, (name, axis)) in names.iter().zip(&axes).enumerate() {
                 if !together {
-                    self.line(depth + k, &format!("for {name} in range({}):", self.sizes[*axis]));
+                    self.line(depth + k, &format!("for {name} in range({}):", self.padded_size(*axis)));
                     below = depth + k + 1;
                 }
                 self.indices.push((name.clone(), *axis));

@@ -5,17 +5,23 @@
 //! operands and on the same operands padded with their fill values. If both results have the same
 //! elements, no iteration beyond the padding is necessary, whatever the extents of the loops. A
 //! kernel that executes more statements nonetheless lost the sparsity of an operand; then a warning
-//! (E0607, E0611) must name the loop.
+//! (E0607, E0611) must name the loop. The generators of other tests take part with their own
+//! programs: each makes the same program for larger dimensions.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline;
 use tamis_ir::interp::{self, Operand, Options};
-use tamis_ir::program::ParamType;
-use tamis_ir::{DType, Diagnostic, Format, Program, Value};
+use tamis_ir::program::{
+    Block, Checked, Expr, ExprId, IndexId, LoopExtent, ParamType, Protocol, StmtKind, Storage, VarId,
+};
+use tamis_ir::{DType, Diagnostic, Format, FormatSpec, Program, Value};
 use tamis_tensor::{Tensor, ValueArray};
+use tamis_tests::generate::Case;
 use tamis_tests::lowered::{self, RunError};
 use tamis_tests::random::Random;
+use tamis_tests::{affine, early_exit, generate, wide};
 
 /// The sizes of all dimensions, before and after padding.
 const SIZES: [u64; 2] = [8, 56];
@@ -27,8 +33,10 @@ const STORED: u64 = 5;
 /// Formats without dense levels, by rank.
 fn formats(rank: usize) -> &'static [&'static str] {
     match rank {
+        0 => &["dense"],
         1 => &["sparse", "sparse", "hash", "sparse_runs", "blocks"],
-        _ => &["dcsr", "dcsr", "dcsc", "coo", "hash, hash", "sparse, blocks", "sparse, sparse_runs"],
+        2 => &["dcsr", "dcsr", "dcsc", "coo", "hash, hash", "sparse, blocks", "sparse, sparse_runs"],
+        _ => &["csf", "coo", "hash, sparse, sparse", "sparse, sparse, blocks"],
     }
 }
 
@@ -296,4 +304,175 @@ fn padding_with_fill_values_adds_no_work() {
     }
     println!("compared {compared}, warned {warned}");
     assert!(silent.is_empty(), "{}", silent.join("\n"));
+}
+
+/// Programs of other generators, before and after padding.
+type Generator = fn(u64, u64) -> Case;
+
+const GENERATORS: [(&str, Generator); 2] = [("loop programs", generate::padded), ("early exits", early_exit::padded)];
+
+/// Generators of which some programs lose the sparsity of an operand without a warning: they take
+/// part if `TAMIS_ALL_GENERATORS` is set.
+const OTHER_GENERATORS: [(&str, Generator); 2] = [("wide programs", wide::padded), ("affine programs", affine::padded)];
+
+/// How much larger each dimension is after padding.
+const PADDING: u64 = 48;
+
+/// A generated program whose tensors are sparse along every dimension.
+struct Generated {
+    program: Program,
+    checked: Checked,
+    tensors: Vec<Tensor>,
+}
+
+impl Generated {
+    fn new(case: &Case, seed: u64) -> Option<Generated> {
+        let mut random = Random(seed);
+        let mut program = Program::parse(&case.text).ok()?;
+        for info in &mut program.tensors {
+            let Some(declaration) = &mut info.declaration else { continue };
+            let Storage::Tensor(spec) = &mut declaration.storage else { continue };
+            let rank = match &declaration.shape {
+                Some(shape) => shape.len(),
+                None => 1,
+            };
+            let format = spec.with_rank(rank).ok()?;
+            let sparse = Format::parse(random.pick::<&str>(formats(rank)), rank).ok()?;
+            let (map, levels) = (sparse.map().to_vec(), sparse.levels().to_vec());
+            *spec = FormatSpec::from(Format::new(rank, map, levels, format.leaf()).ok()?);
+        }
+        let tensor = |(_, input): &(String, generate::Input)| {
+            input.tensor(random.pick::<&str>(formats(input.shape.len()))).unwrap_or_else(|d| panic!("{d}"))
+        };
+        let tensors: Vec<Tensor> = case.inputs.iter().map(tensor).collect();
+        let types: Vec<ParamType> = tensors.iter().map(|t| interp::param_type(t)).collect();
+        let checked = program.check(&types).ok()?;
+        Some(Generated { program, checked, tensors })
+    }
+
+    /// The elements of all results that differ from their fill values, unless that takes long.
+    fn elements(&self) -> Option<Vec<(usize, Vec<u64>, String)>> {
+        let operands: Vec<&dyn Operand> = self.tensors.iter().map(|t| t as &dyn Operand).collect();
+        let outcome = interp::run(&self.program, &operands, Options { strict: false, budget: Some(300_000) }).ok()?;
+        let mut found = Vec::new();
+        for (number, (grid, result)) in outcome.results.iter().zip(&self.program.results).enumerate() {
+            let fill = outcome.checked.types.fills[result.index()];
+            for (cell, value) in grid.to_values()?.into_iter().enumerate() {
+                let mut rest = cell as u64;
+                let mut place: Vec<u64> = Vec::new();
+                for size in grid.shape().iter().rev() {
+                    place.push(rest % size);
+                    rest /= size;
+                }
+                if place.is_empty() || !value.same_number(fill) {
+                    found.push((number, place, value.to_string()));
+                }
+            }
+        }
+        Some(found)
+    }
+
+    /// Whether a sparse operand moves with every loop around an assignment that grows with padding:
+    /// other loops go over all of their range, as they say.
+    fn is_bounded_by_operands(&self, before: &Generated) -> bool {
+        let loops = self.checked.extents.loops.iter().zip(&before.checked.extents.loops);
+        let growing: Vec<bool> =
+            loops.map(|(after, before)| after != before || matches!(after, LoopExtent::Dynamic)).collect();
+        let mut lets = HashMap::new();
+        self.assignments_are_bounded(&self.program.body, &growing, &mut Vec::new(), &mut Vec::new(), &mut lets)
+    }
+
+    fn assignments_are_bounded(
+        &self,
+        block: &Block,
+        growing: &[bool],
+        loops: &mut Vec<IndexId>,
+        conditions: &mut Vec<ExprId>,
+        lets: &mut HashMap<VarId, ExprId>,
+    ) -> bool {
+        block.iter().all(|stmt| match &stmt.kind {
+            // Temporaries are made anew in every iteration.
+            StmtKind::Declare(_) => loops.iter().all(|index| !growing[index.index()]),
+            StmtKind::Let { var, value } => {
+                lets.insert(*var, *value);
+                true
+            }
+            StmtKind::For { index, body, .. } => {
+                loops.push(*index);
+                let bounded = self.assignments_are_bounded(body, growing, loops, conditions, lets);
+                loops.pop();
+                bounded
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                conditions.push(*cond);
+                let bounded = self.assignments_are_bounded(then, growing, loops, conditions, lets)
+                    && self.assignments_are_bounded(otherwise, growing, loops, conditions, lets);
+                conditions.pop();
+                bounded
+            }
+            StmtKind::Assign { value, .. } => {
+                let mut moved = Vec::new();
+                conditions.iter().chain([value]).for_each(|expr| self.moving_indices(*expr, false, lets, &mut moved));
+                loops.iter().all(|index| !growing[index.index()] || moved.contains(index))
+            }
+        })
+    }
+
+    /// The indices in subscripts of reads of tensors that may lead a loop.
+    fn moving_indices(&self, expr: ExprId, within: bool, lets: &HashMap<VarId, ExprId>, moved: &mut Vec<IndexId>) {
+        match self.program.expr(expr) {
+            Expr::Index(index) if within => moved.push(*index),
+            Expr::Var(var) => {
+                if let Some(value) = lets.get(var) {
+                    self.moving_indices(*value, within, lets, moved);
+                }
+            }
+            Expr::Read(access) => {
+                for subscript in access.subscripts.iter().filter(|s| s.protocol != Some(Protocol::Follow)) {
+                    self.moving_indices(subscript.expr, true, lets, moved);
+                }
+            }
+            Expr::Call(_, operands) => {
+                operands.iter().for_each(|operand| self.moving_indices(*operand, within, lets, moved));
+            }
+            Expr::Index(_) | Expr::Literal(_) | Expr::Size(..) | Expr::Entry(_) => {}
+        }
+    }
+}
+
+#[test]
+fn padding_generated_programs_adds_no_work() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let (first, last) = (number("TAMIS_START").unwrap_or(0), number("TAMIS_RANDOM").unwrap_or(200));
+    let mut silent = Vec::new();
+    let others = std::env::var("TAMIS_ALL_GENERATORS").map_or(0, |_| OTHER_GENERATORS.len());
+    for (name, generator) in GENERATORS.into_iter().chain(OTHER_GENERATORS.into_iter().take(others)) {
+        let (mut compared, mut warned) = (0, 0);
+        for seed in first..last {
+            let cases = [generator(seed, 0), generator(seed, PADDING)];
+            let [Some(small), Some(large)] = [0, 1].map(|k| Generated::new(&cases[k], seed)) else { continue };
+            if !large.is_bounded_by_operands(&small) || small.elements().is_none_or(|e| large.elements() != Some(e)) {
+                continue;
+            }
+            let [Some((before, _)), Some((after, warnings))] =
+                [&small, &large].map(|case| cost(&case.program, &case.tensors))
+            else {
+                continue;
+            };
+            compared += 1;
+            if after <= 2 * before + 40 {
+                continue;
+            }
+            warned += 1;
+            if warnings.is_empty() {
+                silent.push(format!(
+                    "{name}, seed {seed}: {before} statements, {after} after padding, and no warning\n{}",
+                    large.program
+                ));
+            }
+        }
+        println!("{name}: compared {compared}, warned {warned}");
+        assert!(compared > 0, "{name}");
+    }
+    assert!(silent.is_empty(), "{} programs\n{}", silent.len(), silent[..silent.len().min(12)].join("\n"));
 }

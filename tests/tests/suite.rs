@@ -7,6 +7,7 @@ mod book_snippets;
 mod budgets;
 mod conformance;
 mod conformance_writing;
+mod contraction_paths;
 mod convolutions;
 mod derivatives;
 mod filetests;

@@ -263,7 +263,7 @@ impl Writer {
                 }
             };
         }
-        let n = self.sizes[axis].max(1);
+        let n = self.padded_size(axis).max(1);
         let fitting: Vec<String> =
             self.indices.iter().filter(|(_, a)| *a == axis).map(|(name, _)| name.clone()).collect();
         if !fitting.is_empty() && !self.random.one_in(5) {
