@@ -15,6 +15,7 @@ mod fuzz;
 mod gathers;
 mod goldens;
 mod growth;
+mod guarded_windows;
 mod lanes;
 mod lowering;
 mod notation;

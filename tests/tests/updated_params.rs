@@ -7,7 +7,9 @@ use tamis_ir::{Code, FormatSpec, Value};
 use tamis_tensor::Tensor;
 use tamis_tensor::threads::with_threads_always;
 use tamis_tests::compare::{close, oracle};
-use tamis_tests::lowered;
+use tamis_tests::convolve::check;
+use tamis_tests::counted::count;
+use tamis_tests::lowered::{self, Engine};
 
 fn parse(text: &str) -> Program {
     Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)))
@@ -136,6 +138,40 @@ fn element_wise_updates_visit_stored_elements() {
         let (ours, given) = (result.level_arrays(0), x.level_arrays(0));
         let place = |arrays: &tamis::tensor::LevelArrays| tamis_tensor::with_indices!(&arrays.arrays[1].1, a => a.as_ptr() as usize);
         assert_eq!(place(&ours), place(&given), "{update}");
+    }
+}
+
+/// An element-wise update of a temporary or result visits what it stores, too, and stores no more.
+#[test]
+fn element_wise_updates_of_declared_tensors_visit_stored_elements() {
+    let n = 1000u64;
+    let mut values = vec![0.0; n as usize];
+    values[7] = 1.0;
+    values[500] = 2.0;
+    let vector = |format: &str| {
+        let format = FormatSpec::parse(format).unwrap().with_rank(1).unwrap();
+        Tensor::from_dense(&[n], values.clone().into(), &format, Value::F64(0.0)).unwrap()
+    };
+    for (update, most) in [("T[l] *= 2", 2)] {
+        for format in ["sparse", "hash", "sparse_runs", "blocks", "bytemap", "runs", "band"] {
+            for twice in [false, true] {
+                let again = if twice { format!("    for l in _:\n        {update}\n") } else { String::new() };
+                let text = format!(
+                    "def f(A, B):\n    T = tensor(\"{format}\")\n    for i in _:\n        T[i] = A[i]\n    for l in _:\n        {update}\n{again}    y = scalar(0.0)\n    for k in _:\n        y += T[k]\n    return T, y\n"
+                );
+                for operand in ["sparse", "sparse_runs"] {
+                    let tensors = [vector(operand), vector("sparse")];
+                    check(&text, &tensors, Engine::Interpreter(1 << 20));
+                    check(&text, &tensors, Engine::Native);
+                    if ["runs", "band"].contains(&format) {
+                        continue;
+                    }
+                    let counted = count(&parse(&text), &tensors, Engine::Interpreter(1 << 20)).unwrap();
+                    let seen = counted.visits("l");
+                    assert!(seen <= most, "{seen} visits, not {most}\n{text}");
+                }
+            }
+        }
     }
 }
 

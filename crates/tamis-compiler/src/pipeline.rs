@@ -9,8 +9,8 @@ use crate::lower::sequence::{DISJOINT_PADDING, pads};
 use crate::lower::{Lowered, ParamLayout, Policy, WriteMode, lower, lower_counted, lower_partition, plans};
 use crate::opt;
 use crate::schedule::block;
-use crate::schedule::copy_in;
 use crate::schedule::insert::{self, Inserted, LARGEST_DENSE, WorkspaceRequest};
+use crate::schedule::{copy_in, relax_guards, rename_updated, sizes_in_guards};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -114,6 +114,22 @@ pub fn compile_checked(
     let (program, checked) = match &copied {
         Cow::Owned(copied) => (copied, copied.check(params)?),
         Cow::Borrowed(_) => (program, checked),
+    };
+    let renamed = rename_updated(program, &checked).and_then(|mut renamed| {
+        let checked = check_again(&mut renamed, &checked, params)?;
+        Some((renamed, checked))
+    });
+    let (program, checked) = match &renamed {
+        Some((renamed, checked)) => (renamed, checked.clone()),
+        None => (program, checked),
+    };
+    let relaxed = (!options.strict).then(|| relax_guards(program, &checked)).flatten().and_then(|mut relaxed| {
+        let checked = check_again(&mut relaxed, &checked, params)?;
+        Some((relaxed, checked))
+    });
+    let (program, checked) = match &relaxed {
+        Some((relaxed, checked)) => (relaxed, checked.clone()),
+        None => (program, checked),
     };
     let blocked = in_blocks(program, &checked, params, layouts, policy);
     let (program, checked) = match blocked {
@@ -261,6 +277,8 @@ pub struct Specialisation {
     small: Vec<bool>,
     /// Guarded subscripts that need no bounds check, because they are proven in bounds.
     inside: Vec<(TensorId, usize, ExprId)>,
+    /// Sizes that conditions may state as numbers, one for each guarded window.
+    stated: Vec<Option<u64>>,
     /// True if some size is so large that sums of sizes may overflow.
     huge: bool,
 }
@@ -268,12 +286,12 @@ pub struct Specialisation {
 impl Specialisation {
     /// The specialisation of a checked program for parameters with these layouts.
     pub fn of(program: &Program, checked: &Checked, layouts: &[ParamLayout]) -> Specialisation {
-        let stated = stated(program);
+        let subscripted = stated(program);
         let mut loops = Vec::new();
         program.visit(&mut |stmt| {
             let StmtKind::For { index, extent: Extent::Infer, .. } = &stmt.kind else { return };
             let extent = checked.extents.loops[index.index()];
-            let by_dimension = matches!(extent, LoopExtent::Static { start: 0, .. }) && stated[index.index()];
+            let by_dimension = matches!(extent, LoopExtent::Static { start: 0, .. }) && subscripted[index.index()];
             if !by_dimension {
                 loops.push((*index, extent));
             }
@@ -307,7 +325,8 @@ impl Specialisation {
         let small = sizes.map(|size| *size < DISJOINT_PADDING).collect();
         let inside = checked.extents.inside.clone();
         let huge = shapes.iter().flatten().any(|size| is_huge(*size));
-        Specialisation { loops, wide, coordinates_fit: coordinates_fit(program, checked), blocks, small, inside, huge }
+        let (stated, coordinates_fit) = (sizes_in_guards(program, checked), coordinates_fit(program, checked));
+        Specialisation { loops, wide, coordinates_fit, blocks, small, inside, stated, huge }
     }
 }
 

@@ -139,7 +139,7 @@ impl Build {
 /// same.
 pub(crate) struct SpecialisedCode {
     pub(crate) specialisation: Specialisation,
-    /// The program with inserted workspaces, if it needs any.
+    /// The program with inserted workspaces and versions of updated tensors, if it needs any.
     pub(crate) with_workspaces: Option<Arc<Program>>,
     pub(crate) engine: Engine,
     pub(crate) build: Build,
@@ -294,7 +294,9 @@ impl SpecialisedCode {
             warnings: compilation.warnings,
         };
         let machine = BoundKernel::new(&compilation.program, &compilation.checked, &compilation.lowered, compiled)?;
-        let with_workspaces = (!compilation.inserted.is_empty()).then_some(compilation.program);
+        // Workspaces and versions of updated tensors come after the tensors of the program.
+        let added = compilation.program.tensors.len() > program.tensors.len();
+        let with_workspaces = added.then_some(compilation.program);
         Ok(SpecialisedCode {
             specialisation,
             with_workspaces,

@@ -8,7 +8,7 @@ use super::order::{Choice, Problem};
 use super::path::{bare, uses};
 use super::sets::{OperandAccess, Set, differs};
 use super::tile;
-use super::{Conversion, Costs, Decision, Pins, NotationPlan};
+use super::{Conversion, Costs, Decision, NotationPlan, Pins};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};

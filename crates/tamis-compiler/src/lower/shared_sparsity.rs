@@ -210,7 +210,12 @@ impl Lowerer<'_> {
 
 /// The loops that fix the levels of a tensor, with their bodies, if nothing else encloses the
 /// writes.
-fn loop_path<'a>(tensor: TensorId, plan: &WritePlan, steps: &'a [Step], uses: &StepUses) -> Option<Vec<EnclosingLoop<'a>>> {
+fn loop_path<'a>(
+    tensor: TensorId,
+    plan: &WritePlan,
+    steps: &'a [Step],
+    uses: &StepUses,
+) -> Option<Vec<EnclosingLoop<'a>>> {
     let writes = |step: &&Step| {
         let mut found = false;
         visit_targets(std::slice::from_ref(*step), &mut |target| found |= target.tensor == tensor);

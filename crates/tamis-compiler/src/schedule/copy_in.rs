@@ -63,14 +63,15 @@ pub fn copy_in<'p>(program: &'p Program, layouts: &[ParamLayout]) -> Result<Cow<
     Ok(result)
 }
 
-struct Copier<'p> {
+/// The replacement of a tensor by another in parts of a program.
+pub(super) struct Copier<'p> {
     program: &'p mut Program,
     operand: TensorId,
     next_stmt: u32,
 }
 
 impl<'p> Copier<'p> {
-    fn new(program: &'p mut Program, operand: TensorId) -> Copier<'p> {
+    pub(super) fn new(program: &'p mut Program, operand: TensorId) -> Copier<'p> {
         let mut next_stmt = 0;
         program.visit(&mut |stmt| next_stmt = next_stmt.max(stmt.id.0.saturating_add(1)));
         Copier { program, operand, next_stmt }
@@ -80,12 +81,12 @@ impl<'p> Copier<'p> {
         let copy = self.declare(layout);
         let mut body = std::mem::take(&mut self.program.body);
         // Statements before the first one that writes the tensor read the operand.
-        let first = body.iter().position(|stmt| self.writes(stmt)).unwrap_or(body.len());
+        let first = body.iter().position(|stmt| writes(stmt, self.operand)).unwrap_or(body.len());
         let (_, after) = body.split_at_mut(first);
         let declare = self.stmt(StmtKind::Declare(copy));
         let mut start = vec![declare];
         match after.split_first_mut() {
-            Some((update, after)) if self.is_elementwise(update) => {
+            Some((update, after)) if is_elementwise(self.program, self.operand, update) => {
                 self.assign_from_operand(update, copy);
                 after.iter_mut().for_each(|stmt| self.rename(stmt, copy));
             }
@@ -132,7 +133,8 @@ impl<'p> Copier<'p> {
         copy
     }
 
-    fn stmt(&mut self, kind: StmtKind) -> Stmt {
+    /// A new statement, at the place of the tensor.
+    pub(super) fn stmt(&mut self, kind: StmtKind) -> Stmt {
         let id = StmtId(self.next_stmt);
         self.next_stmt = self.next_stmt.saturating_add(1);
         if let Some(span) = self.program.origin.tensors.get(&self.operand).copied() {
@@ -175,64 +177,9 @@ impl<'p> Copier<'p> {
         stmt
     }
 
-    fn writes(&self, stmt: &Stmt) -> bool {
-        let mut found = false;
-        visit_block(std::slice::from_ref(stmt), &mut |stmt| {
-            found |= matches!(&stmt.kind, StmtKind::Assign { target, .. } if target.tensor == self.operand);
-        });
-        found
-    }
-
-    /// True if a nest computes each element once, from old values of that element alone. Under a
-    /// condition, an element that is not computed keeps its value.
-    fn is_elementwise(&self, nest: &Stmt) -> bool {
-        let (mut loops, mut conditional) = (Vec::new(), false);
-        let mut block = std::slice::from_ref(nest);
-        let target = loop {
-            let Some((last, before)) = block.split_last() else { return false };
-            if !before.iter().all(|stmt| matches!(stmt.kind, StmtKind::Let { .. })) {
-                return false;
-            }
-            match &last.kind {
-                StmtKind::For { index, extent: Extent::Infer, body, .. } => {
-                    loops.push(*index);
-                    block = body;
-                }
-                StmtKind::If { then, otherwise, .. } if otherwise.is_empty() => {
-                    conditional = true;
-                    block = then;
-                }
-                StmtKind::Assign { target, .. } if target.tensor == self.operand => break target,
-                _ => return false,
-            }
-        };
-        let mut indices: Vec<IndexId> = Vec::new();
-        for subscript in &target.subscripts {
-            match self.program.expr(subscript.expr) {
-                Expr::Index(index) if !subscript.permissive && !indices.contains(index) => indices.push(*index),
-                _ => return false,
-            }
-        }
-        let covers = indices.len() == loops.len() && loops.iter().all(|index| indices.contains(index));
-        let (mut reads, mut same) = (false, true);
-        visit_block(std::slice::from_ref(nest), &mut |stmt| {
-            self.program.visit_exprs(stmt, &mut |id| {
-                if let Expr::Read(access) = self.program.expr(id)
-                    && access.tensor == self.operand
-                {
-                    reads = true;
-                    same &= access.subscripts == target.subscripts;
-                }
-            });
-        });
-        // A condition that does not read the tensor cuts the loop over what changes; the rest is
-        // copied.
-        covers && same && (reads || !conditional)
-    }
-
     /// Makes an element-wise update of the operand an assignment to its copy, without conditions
     /// around it.
-    fn assign_from_operand(&mut self, stmt: &mut Stmt, copy: TensorId) {
+    pub(super) fn assign_from_operand(&mut self, stmt: &mut Stmt, copy: TensorId) {
         let mut conditions = Vec::new();
         self.assign_under(stmt, copy, &mut conditions);
     }
@@ -270,9 +217,15 @@ impl<'p> Copier<'p> {
     }
 
     /// Replaces the operand by the copy. Queries about stored elements still refer to the operand.
-    fn rename(&mut self, stmt: &mut Stmt, copy: TensorId) {
+    pub(super) fn rename(&mut self, stmt: &mut Stmt, copy: TensorId) {
         let mut renamed = FxHashMap::default();
         self.rename_in(stmt, copy, &mut renamed);
+    }
+
+    /// [`Copier::rename`], for a statement that goes on writing the operand.
+    pub(super) fn rename_reads(&mut self, stmt: &mut Stmt, copy: TensorId) {
+        self.rename(stmt, copy);
+        set_target(stmt, copy, self.operand);
     }
 
     fn rename_in(&mut self, stmt: &mut Stmt, copy: TensorId, renamed: &mut FxHashMap<ExprId, ExprId>) {
@@ -333,5 +286,73 @@ impl<'p> Copier<'p> {
         let new = self.program.exprs.intern(expr);
         renamed.insert(id, new);
         new
+    }
+}
+
+/// Whether a statement or one inside it writes a tensor.
+pub(super) fn writes(stmt: &Stmt, tensor: TensorId) -> bool {
+    let mut found = false;
+    visit_block(std::slice::from_ref(stmt), &mut |stmt| {
+        found |= matches!(&stmt.kind, StmtKind::Assign { target, .. } if target.tensor == tensor);
+    });
+    found
+}
+
+/// Whether a nest computes each element once, from old values of that element alone. Under a
+/// condition, an element that is not computed keeps its value.
+pub(super) fn is_elementwise(program: &Program, tensor: TensorId, nest: &Stmt) -> bool {
+    let (mut loops, mut conditional) = (Vec::new(), false);
+    let mut block = std::slice::from_ref(nest);
+    let target = loop {
+        let Some((last, before)) = block.split_last() else { return false };
+        if !before.iter().all(|stmt| matches!(stmt.kind, StmtKind::Let { .. })) {
+            return false;
+        }
+        match &last.kind {
+            StmtKind::For { index, extent: Extent::Infer, body, .. } => {
+                loops.push(*index);
+                block = body;
+            }
+            StmtKind::If { then, otherwise, .. } if otherwise.is_empty() => {
+                conditional = true;
+                block = then;
+            }
+            StmtKind::Assign { target, .. } if target.tensor == tensor => break target,
+            _ => return false,
+        }
+    };
+    let mut indices: Vec<IndexId> = Vec::new();
+    for subscript in &target.subscripts {
+        match program.expr(subscript.expr) {
+            Expr::Index(index) if !subscript.permissive && !indices.contains(index) => indices.push(*index),
+            _ => return false,
+        }
+    }
+    let covers = indices.len() == loops.len() && loops.iter().all(|index| indices.contains(index));
+    let (mut reads, mut same) = (false, true);
+    visit_block(std::slice::from_ref(nest), &mut |stmt| {
+        program.visit_exprs(stmt, &mut |id| {
+            if let Expr::Read(access) = program.expr(id)
+                && access.tensor == tensor
+            {
+                reads = true;
+                same &= access.subscripts == target.subscripts;
+            }
+        });
+    });
+    // A condition that does not read the tensor cuts the loop over what changes; the rest is
+    // copied.
+    covers && same && (reads || !conditional)
+}
+
+/// Makes assignments to one tensor assignments to another.
+fn set_target(stmt: &mut Stmt, from: TensorId, to: TensorId) {
+    match &mut stmt.kind {
+        StmtKind::Assign { target, .. } if target.tensor == from => target.tensor = to,
+        StmtKind::For { body, .. } => body.iter_mut().for_each(|stmt| set_target(stmt, from, to)),
+        StmtKind::If { then, otherwise, .. } => {
+            then.iter_mut().chain(otherwise).for_each(|stmt| set_target(stmt, from, to));
+        }
+        StmtKind::Assign { .. } | StmtKind::Declare(_) | StmtKind::Let { .. } => {}
     }
 }

@@ -5,6 +5,7 @@
 //! finds and rewrites loops.
 
 mod annotate;
+mod array_renaming;
 pub mod block;
 mod bound;
 pub mod classify;
@@ -14,6 +15,7 @@ mod describe;
 mod edit;
 mod extents;
 mod fuse;
+mod guarded_windows;
 mod idle;
 pub mod insert;
 mod insert_workspace;
@@ -28,7 +30,9 @@ mod reorder;
 mod split;
 mod tile;
 
+pub use array_renaming::rename_updated;
 pub use copy_in::copy_in;
+pub use guarded_windows::{relax_guards, sizes_in_guards};
 
 use crate::lower::Policy;
 use edit::ProgramEdit;

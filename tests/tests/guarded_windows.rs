@@ -1,0 +1,89 @@
+//! Visits of windows whose bounds only conditions check: they are found by what is stored, in every
+//! dimension, as those of padded reads are.
+
+use tamis_ir::{DType, Program, Value};
+use tamis_tensor::Tensor;
+use tamis_tests::convolve::check;
+use tamis_tests::counted::count;
+use tamis_tests::generate::Input;
+use tamis_tests::lowered::Engine;
+
+const N: u64 = 90;
+
+/// A matrix with these entries.
+fn matrix(entries: &[(u64, u64)], format: &str) -> Tensor {
+    let mut values = vec![Value::I64(0); (N * N) as usize];
+    for (k, (i, j)) in entries.iter().enumerate() {
+        values[(i * N + j) as usize] = Value::I64(k as i64 + 1);
+    }
+    Input { shape: vec![N, N], values, dtype: DType::I64 }.tensor(format).unwrap()
+}
+
+fn filter() -> Tensor {
+    let values = (0..9).map(|k| Value::I64(k % 4 - 1)).collect();
+    Input { shape: vec![3, 3], values, dtype: DType::I64 }.tensor("dense").unwrap()
+}
+
+fn program(format: &str, guard: &str, value: &str) -> String {
+    format!(
+        "def f(A, F):\n    O = tensor(\"{format}\", shape=({N},{N}))\n    for i in range({N}):\n        for j in range({N}):\n            for k in range(3):\n                for l in range(3):\n                    if {guard}:\n                        O[i,j] += {value}\n    return O\n"
+    )
+}
+
+const ROWS: &str = "i+k-1 >= 0 and i+k-1 < A.shape[0]";
+const COLUMNS: &str = "j+l-1 >= 0 and j+l-1 < A.shape[1]";
+
+#[test]
+fn guarded_windows_of_matrices_are_found_by_what_is_stored() {
+    let entries = [(0, 0), (0, 5), (17, 40), (18, 41), (60, 89), (89, 0), (89, 89)];
+    let element = "A[i+k-1,j+l-1]*F[k,l]";
+    let near = |x: u64, y: i64| (y - 1..=y + 1).contains(&(x as i64));
+    // Every window with an entry, and the rows that have one.
+    let (mut windows, mut rows) = (0, 0);
+    for i in 0..N as i64 {
+        rows += u64::from(entries.iter().any(|(x, _)| near(*x, i)));
+        for j in 0..N as i64 {
+            windows += u64::from(entries.iter().any(|(x, y)| near(*x, i) && near(*y, j)));
+        }
+    }
+    let tensors = |format: &str| [matrix(&entries, format), filter()];
+    for guard in [
+        format!("{ROWS} and {COLUMNS}"),
+        format!("k != 1 and {ROWS} and {COLUMNS}"),
+        format!("0 <= i+k-1 < A.shape[0] and 0 <= j+l-1 and A.shape[1] > j+l-1"),
+        format!("i + k >= 1 and {COLUMNS} and i + k < A.shape[0] + 1 and F[k,l] > 0"),
+    ] {
+        for result in ["dcsr", "dense"] {
+            let text = program(result, &guard, element);
+            for format in ["dcsr", "csr", "coo", "sparse, hash", "sparse, sparse_runs"] {
+                let tensors = tensors(format);
+                check(&text, &tensors, Engine::Interpreter(1 << 24));
+                let counted = count(&Program::parse(&text).unwrap(), &tensors, Engine::Interpreter(1 << 24)).unwrap();
+                let (i, j) = (counted.visits("i"), counted.visits("j"));
+                // The rows of CSR are dense.
+                let most = if format == "csr" { N } else { rows };
+                assert!(i <= most, "{format}: i is visited {i} times, not {most}\n{text}");
+                assert!(j <= windows + 2 * rows, "{format}: j is visited {j} times, not {windows}\n{text}");
+            }
+        }
+    }
+}
+
+/// What else needs a check keeps it, and other bounds are other conditions.
+#[test]
+fn other_guards_are_kept() {
+    let entries = [(0, 0), (3, 5), (17, 40), (89, 89)];
+    for (guard, value) in [
+        (format!("{ROWS} and {COLUMNS}"), "A[i+k-1,j+l-1]*F[k,l] + A[j+l-1,i+k-1]"),
+        (format!("{ROWS} and {COLUMNS}"), "select(k > 1, A[i+k-1,j+l-1], 3)"),
+        (format!("i+k-1 >= 2 and i+k-1 < A.shape[0] and {COLUMNS}"), "A[i+k-1,j+l-1]*F[k,l]"),
+        (format!("i+k-1 >= 0 and i+k-1 < A.shape[0] - 4 and {COLUMNS}"), "A[i+k-1,j+l-1]*F[k,l]"),
+        (format!("{ROWS} and {COLUMNS}"), "A[i+k-1,j+l-1] + 1"),
+        (format!("({ROWS}) and ({COLUMNS}) and (k < 2 or l < 1)"), "A[i+k-1,j+l-1]*A[i+k-1,j+l-1] - F[k,l]"),
+    ] {
+        for format in ["dcsr", "csr", "dense", "sparse_runs, blocks"] {
+            let tensors = [matrix(&entries, format), filter()];
+            check(&program("dense", &guard, value), &tensors, Engine::Interpreter(1 << 26));
+        }
+    }
+}
