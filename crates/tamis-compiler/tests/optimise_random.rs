@@ -1,15 +1,15 @@
 //! Random kernels mean the same after every pass: the same memory, the same failure.
 
 #[path = "common/nests.rs"]
-mod nests;
+pub(crate) mod nests;
 #[path = "../../tamis-backend/tests/common/operators.rs"]
 #[allow(dead_code)]
 mod operators;
 #[path = "../../tamis-backend/tests/common/random.rs"]
 #[allow(dead_code)]
-mod random;
+pub(crate) mod random;
 #[path = "common/rows.rs"]
-mod rows;
+pub(crate) mod rows;
 
 use tamis_compiler::opt::{Options, PASSES, Pass};
 use tamis_ir::kernel::{Array, Failure, Kernel, Memory, Role, run};

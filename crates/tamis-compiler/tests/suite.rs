@@ -1,5 +1,6 @@
 //! Tests of passes and schedules, in one binary.
 
+mod kernel_text;
 mod optimise_random;
 mod schedule_text;
 mod specialisation;

@@ -2,6 +2,8 @@
 
 mod derivatives;
 mod hostile_programs;
+mod kernel_text;
 mod laws;
+mod looplet_text;
 mod operators;
 mod programs;

@@ -107,12 +107,15 @@ impl Table {
         new
     }
 
-    /// A name without the number suffix that made it unique.
-    fn stem<'a>(&self, name: &'a str) -> &'a str {
-        match name.rsplit_once('_') {
-            Some((stem, number)) if number.parse::<u32>().is_ok_and(|n| n >= 2) && self.names.contains(stem) => stem,
-            _ => name,
+    /// A name without the number suffixes that made it unique.
+    fn stem<'a>(&self, mut name: &'a str) -> &'a str {
+        while let Some((stem, number)) = name.rsplit_once('_')
+            && number.parse::<u32>().is_ok_and(|n| n >= 2)
+            && self.names.contains(stem)
+        {
+            name = stem;
         }
+        name
     }
 }
 

@@ -140,7 +140,11 @@ impl Builder {
             return name;
         }
         let numbered = format!("{name}_{count}");
-        if names.contains_key(&numbered) { self.unique(name) } else { numbered }
+        if names.contains_key(&numbered) {
+            return self.unique(name);
+        }
+        names.insert(numbered.clone(), 1);
+        numbered
     }
 
     // Expressions
@@ -208,6 +212,8 @@ impl Builder {
         let same = |b: &Builder, e: ExprId| b.dtype(e) == operand;
         match (op, operands) {
             (Op::Cast(dtype), [a]) if self.dtype(*a) == dtype => return *a,
+            // Converting first to the same type changes nothing.
+            (Op::Cast(dtype), [a]) if dtype == operand => return self.call_in(op, self.dtype(*a), operands),
             (Op::Add | Op::Sub | Op::Mul, [a, b]) if operand == DType::I64 && same(self, *a) && same(self, *b) => {
                 let (x, y) = (self.as_constant(*a), self.as_constant(*b));
                 match (op, x, y) {
@@ -252,11 +258,7 @@ impl Builder {
             },
             _ => {}
         }
-        let types: Vec<Ty> = operands.iter().map(|_| Ty::strong(operand)).collect();
-        let result = match op {
-            Op::Cast(dtype) => dtype,
-            _ => op.type_of(&types).map_or(operand, |t| t.result.dtype),
-        };
+        let result = result_type(op, operand, operands.len());
         self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result)
     }
 
@@ -574,5 +576,13 @@ impl Builder {
         self.kernel.labels += 1;
         let body = self.block(|b| body(b, label));
         self.emit(Stmt::Labelled { label, body });
+    }
+}
+
+/// The type of an operator's result on `count` operands that are converted to `operand`.
+pub(super) fn result_type(op: Op, operand: DType, count: usize) -> DType {
+    match op {
+        Op::Cast(dtype) => dtype,
+        _ => op.type_of(&vec![Ty::strong(operand); count]).map_or(operand, |t| t.result.dtype),
     }
 }

@@ -10,8 +10,8 @@
 mod build;
 mod facts;
 mod interp;
-mod print;
 pub mod rewrite;
+pub(crate) mod text;
 mod verify;
 mod workspace;
 

@@ -6,15 +6,67 @@
 //!   values of their type; parameters are not declared;
 //! - stored values have the buffer's type; inputs are not written; only outputs and scratch grow; a tile's elements are
 //!   addressed below its size where the index is constant;
+//! - no two buffers or variables have one name, and no two workspaces share a name or an array of values;
 //! - promises are about parameters and inputs;
 //! - a label is left only from within its block, and names one block.
 
 use super::{Block, Elem, Expr, ExprId, Fact, Kernel, LabelId, Role, Stmt, VarId, Workspace};
-use crate::algebra::{DType, Form, Value};
+use crate::algebra::{DType, Form, Op, Value};
 use crate::format::Width;
 use rustc_hash::FxHashSet;
 
+/// Why a kernel is not well-formed, and the statement where that is, counted in the order of the text.
+pub(super) type Misformed = (Option<usize>, String);
+
 pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
+    verify_at(kernel).map_err(|(_, reason)| reason)
+}
+
+/// True if a kernel can hold an operator on so many operands that are converted to a type.
+pub(super) fn accepts(op: Op, operand: DType, count: usize) -> bool {
+    let info = op.info();
+    let (least, most) = info.arity;
+    let lowered = match &info.form {
+        Form::Elementwise(function) => function.is_defined_on(operand.kind()),
+        // The builder replaces user-defined operators by their bodies.
+        Form::Defined(_) => false,
+        Form::Comparison(_) | Form::Predicate(_) | Form::And | Form::Or | Form::Not => true,
+        Form::Select | Form::Coalesce | Form::Choose | Form::Conversion(_) => true,
+    };
+    lowered && (least..=most).contains(&count)
+}
+
+/// [`verify`], which also says where.
+pub(super) fn verify_at(kernel: &Kernel) -> Result<(), Misformed> {
+    tables(kernel).map_err(|reason| (None, reason))?;
+    let mut verifier = Verifier {
+        kernel,
+        scope: kernel.params.clone(),
+        visible: vec![false; kernel.vars.len()],
+        declared: vec![false; kernel.vars.len()],
+        labels: Vec::new(),
+        used: FxHashSet::default(),
+        workspaces: Vec::new(),
+        stmts: 0,
+    };
+    for param in &kernel.params {
+        verifier.visible[param.index()] = true;
+        verifier.declared[param.index()] = true;
+    }
+    verifier.block(&kernel.body).map_err(|reason| (verifier.stmts.checked_sub(1), reason))
+}
+
+/// Checks the tables: names, expressions and preconditions.
+fn tables(kernel: &Kernel) -> Result<(), String> {
+    let mut names = FxHashSet::default();
+    for name in kernel.buffers.iter().map(|b| &b.name).chain(kernel.vars.iter().map(|v| &v.name)) {
+        if !names.insert(name.as_str()) {
+            return Err(format!("`{name}` names two things"));
+        }
+    }
+    if let Some(param) = kernel.params.iter().find(|param| param.index() >= kernel.vars.len()) {
+        return Err(format!("{param:?} does not exist"));
+    }
     for id in kernel.exprs.ids() {
         let fine = match kernel.expr(id) {
             Expr::Const(value) => value.dtype() == kernel.exprs.dtype(id),
@@ -23,16 +75,7 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
                 buffer.index() < kernel.buffers.len() && *index < id && kernel.exprs.dtype(*index) == DType::I64
             }
             Expr::Call(op, operand, operands) => {
-                let info = op.info();
-                let (least, most) = info.arity;
-                let lowered = match &info.form {
-                    Form::Elementwise(function) => function.is_defined_on(operand.kind()),
-                    // The builder replaces user-defined operators by their bodies.
-                    Form::Defined(_) => false,
-                    Form::Comparison(_) | Form::Predicate(_) | Form::And | Form::Or | Form::Not => true,
-                    Form::Select | Form::Coalesce | Form::Choose | Form::Conversion(_) => true,
-                };
-                lowered && (least..=most).contains(&operands.len()) && operands.iter().all(|operand| *operand < id)
+                accepts(*op, *operand, operands.len()) && operands.iter().all(|operand| *operand < id)
             }
         };
         if !fine {
@@ -63,45 +106,56 @@ pub(super) fn verify(kernel: &Kernel) -> Result<(), String> {
             fine &= kernel.buffers.get(buffer.index()).is_some_and(|info| info.role == Role::Input);
         }
         if !fine {
-            return Err(format!("the assumption {fact:?} is not about parameters and inputs"));
+            let known = inputs.into_iter().flatten().all(|buffer| buffer.index() < kernel.buffers.len());
+            let shown = if known { kernel.show_fact(*fact) } else { format!("{fact:?}") };
+            return Err(format!("the assumption `{shown}` is not about parameters and inputs"));
         }
     }
-    let mut verifier = Verifier {
-        kernel,
-        scope: kernel.params.clone(),
-        declared: kernel.params.clone(),
-        labels: Vec::new(),
-        used: Vec::new(),
-    };
-    verifier.block(&kernel.body)
+    Ok(())
 }
 
 struct Verifier<'a> {
     kernel: &'a Kernel,
+    /// The variables in scope, outer ones first.
     scope: Vec<VarId>,
-    declared: Vec<VarId>,
+    /// For each variable, whether it is in scope.
+    visible: Vec<bool>,
+    /// For each variable, whether it has been declared.
+    declared: Vec<bool>,
     /// Labels around this place.
     labels: Vec<LabelId>,
-    used: Vec<LabelId>,
+    used: FxHashSet<LabelId>,
+    /// The workspaces so far.
+    workspaces: Vec<&'a Workspace>,
+    /// The number of statements so far.
+    stmts: usize,
 }
 
-impl Verifier<'_> {
-    fn block(&mut self, block: &Block) -> Result<(), String> {
+impl<'a> Verifier<'a> {
+    fn block(&mut self, block: &'a Block) -> Result<(), String> {
         let outer = self.scope.len();
         block.iter().try_for_each(|stmt| self.stmt(stmt))?;
-        self.scope.truncate(outer);
+        self.leave(outer);
         Ok(())
+    }
+
+    /// Ends the scope of all variables but the outermost `outer`.
+    fn leave(&mut self, outer: usize) {
+        for var in self.scope.drain(outer..) {
+            self.visible[var.index()] = false;
+        }
     }
 
     fn declare(&mut self, var: VarId, dtype: DType) -> Result<(), String> {
         let Some(info) = self.kernel.vars.get(var.index()) else { return Err(format!("{var:?} does not exist")) };
-        if self.declared.contains(&var) {
+        if self.declared[var.index()] {
             return Err(format!("`{}` is declared twice", info.name));
         }
         if info.dtype != dtype {
             return Err(format!("`{}` is {}, but starts as {dtype}", info.name, info.dtype));
         }
-        self.declared.push(var);
+        self.declared[var.index()] = true;
+        self.visible[var.index()] = true;
         self.scope.push(var);
         Ok(())
     }
@@ -109,8 +163,8 @@ impl Verifier<'_> {
     /// The expression is of the type, and uses only what is in scope.
     fn expr(&self, id: ExprId, expected: Option<DType>) -> Result<DType, String> {
         let dtype = self.kernel.exprs.dtype(id);
-        if expected.is_some_and(|expected| expected != dtype) {
-            return Err(format!("`{}` is {dtype}, not {expected:?}", self.kernel.show(id)));
+        if let Some(expected) = expected.filter(|expected| *expected != dtype) {
+            return Err(format!("`{}` is {dtype}, not {expected}", self.kernel.show(id)));
         }
         // Operands are shared: each is looked at once, or a small kernel could take forever.
         let mut open = vec![id];
@@ -120,7 +174,7 @@ impl Verifier<'_> {
                 continue;
             }
             match self.kernel.expr(id) {
-                Expr::Var(var) if !self.scope.contains(var) => {
+                Expr::Var(var) if !self.visible[var.index()] => {
                     return Err(format!("`{}` is used out of scope", self.kernel.var(*var).name));
                 }
                 Expr::Load(buffer, index) => {
@@ -144,7 +198,7 @@ impl Verifier<'_> {
     }
 
     /// The arrays of a workspace can grow, are of its own, and hold what it says.
-    fn workspace(&self, workspace: &Workspace) -> Result<(), String> {
+    fn workspace(&mut self, workspace: &'a Workspace) -> Result<(), String> {
         let mut seen = Vec::new();
         for id in workspace.buffers() {
             let info = self.kernel.buffers.get(id.index()).ok_or(format!("{id:?} does not exist"))?;
@@ -159,10 +213,21 @@ impl Verifier<'_> {
             }
             seen.push(id);
         }
-        Ok(())
+        if self.workspaces.iter().any(|other| std::ptr::eq(*other, workspace)) {
+            return Ok(());
+        }
+        let same = |other: &&&Workspace| other.name == workspace.name || other.values == workspace.values;
+        match self.workspaces.iter().find(same) {
+            Some(other) if **other != *workspace => Err(format!("`{}` is two workspaces", workspace.name)),
+            _ => {
+                self.workspaces.push(workspace);
+                Ok(())
+            }
+        }
     }
 
-    fn stmt(&mut self, stmt: &Stmt) -> Result<(), String> {
+    fn stmt(&mut self, stmt: &'a Stmt) -> Result<(), String> {
+        self.stmts += 1;
         let kernel = self.kernel;
         let buffer = |id: &super::BufferId| kernel.buffers.get(id.index()).ok_or(format!("{id:?} does not exist"));
         match stmt {
@@ -172,7 +237,7 @@ impl Verifier<'_> {
             }
             Stmt::Assign { var, value } => {
                 let info = kernel.var(*var);
-                if !info.mutable || !self.scope.contains(var) {
+                if !info.mutable || !self.visible[var.index()] {
                     return Err(format!("`{}` cannot be assigned here", info.name));
                 }
                 self.expr(*value, Some(info.dtype)).map(|_| ())
@@ -191,7 +256,7 @@ impl Verifier<'_> {
                 let outer = self.scope.len();
                 self.declare(*var, DType::I64)?;
                 self.block(body)?;
-                self.scope.truncate(outer);
+                self.leave(outer);
                 Ok(())
             }
             Stmt::While { cond, body } => {
@@ -205,16 +270,16 @@ impl Verifier<'_> {
             }
             Stmt::Labelled { label, body } => {
                 if self.used.contains(label) || label.0 >= kernel.labels {
-                    return Err(format!("{label:?} names two blocks, or none"));
+                    return Err(format!("`l{}` names two blocks, or none", label.0));
                 }
-                self.used.push(*label);
+                self.used.insert(*label);
                 self.labels.push(*label);
                 self.block(body)?;
                 self.labels.pop();
                 Ok(())
             }
             Stmt::Break(label) if self.labels.contains(label) => Ok(()),
-            Stmt::Break(label) => Err(format!("{label:?} is not a label of an enclosing block")),
+            Stmt::Break(label) => Err(format!("`l{}` is not a label of an enclosing block", label.0)),
             Stmt::Grow { buffer: id, len, fill } => {
                 let info = buffer(id)?;
                 if !matches!(info.role, Role::Output | Role::Scratch) {
