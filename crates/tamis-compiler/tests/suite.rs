@@ -2,5 +2,6 @@
 
 mod kernel_text;
 mod optimise_random;
+mod pass_filetests;
 mod schedule_text;
 mod specialisation;

@@ -88,7 +88,8 @@ pub fn optimise(kernel: Kernel, options: &Options) -> Kernel {
     optimise_with(kernel, options, |_, _, _| {})
 }
 
-/// Runs all passes and reports each one's name, its time, and the resulting kernel.
+/// Runs all passes and reports each one's name, its time, and the resulting kernel. Debug builds
+/// verify the kernel after every pass.
 pub fn optimise_with(
     mut kernel: Kernel,
     options: &Options,
@@ -97,6 +98,10 @@ pub fn optimise_with(
     for pass in PASSES {
         let start = Instant::now();
         kernel = (pass.run)(kernel, options);
+        #[cfg(debug_assertions)]
+        if let Err(reason) = kernel.verify() {
+            panic!("`{}` made a kernel that is not well-formed: {reason}\n{kernel}", pass.name);
+        }
         observe(pass.name, start.elapsed(), &kernel);
     }
     kernel
