@@ -2,6 +2,7 @@
 
 mod derivatives;
 mod hostile_programs;
+mod kernel_kinds;
 mod kernel_text;
 mod laws;
 mod looplet_text;

@@ -50,6 +50,7 @@ impl Table {
         }
         let info = kernel.var(old);
         let new = self.new.new_var(self.stem(&info.name), info.dtype, info.mutable);
+        self.new.set_lanes(new, info.lanes);
         self.new.set_origin(new, info.origin);
         self.vars[old.index()] = Some(new);
         new
@@ -60,6 +61,10 @@ impl Table {
             return *new;
         }
         let new = match kernel.expr(old) {
+            Expr::Vector(vector) => {
+                let vector = vector.map(|operand| self.expr(kernel, operand));
+                self.new.vector(vector)
+            }
             Expr::Const(value) => self.new.constant(*value),
             Expr::Var(var) => {
                 let var = self.var(kernel, *var);

@@ -237,6 +237,10 @@ impl ConstProp {
                 let operands: Vec<ExprId> = operands.iter().map(|e| self.expr(*e)).collect();
                 fold::call(&mut self.editor, op, dtype, &operands)
             }
+            Expr::Vector(vector) => {
+                let vector = vector.map(|operand| self.expr(operand));
+                self.editor.vector(vector)
+            }
             Expr::Const(_) | Expr::Var(_) => id,
         };
         self.memo.insert(id, new);
@@ -366,7 +370,17 @@ impl ConstProp {
                     out.push(stmt);
                 }
             }
-            Stmt::Break(_) => out.push(stmt),
+            Stmt::MaskedStore { buffer, .. } | Stmt::Update { buffer, .. } => {
+                self.forget(&Effects { written: vec![buffer], ..Effects::default() });
+                out.push(stmt);
+            }
+            // Other threads may have written any buffer.
+            Stmt::Barrier => {
+                let written = (0..self.editor.kernel().buffers.len() as u32).map(BufferId).collect();
+                self.forget(&Effects { written, ..Effects::default() });
+                out.push(stmt);
+            }
+            Stmt::Break(_) | Stmt::Prefetch { .. } => out.push(stmt),
         }
     }
 

@@ -89,12 +89,16 @@ pub fn optimise(kernel: Kernel, options: &Options) -> Kernel {
 }
 
 /// Runs all passes and reports each one's name, its time, and the resulting kernel. Debug builds
-/// verify the kernel after every pass.
+/// verify the kernel after every pass. A kernel with vectors or concurrent loops is left as it is.
 pub fn optimise_with(
     mut kernel: Kernel,
     options: &Options,
     mut observe: impl FnMut(&'static str, Duration, &Kernel),
 ) -> Kernel {
+    // Passes work on single values, as the lowerer makes them.
+    if !kernel.is_plain() {
+        return kernel;
+    }
     for pass in PASSES {
         let start = Instant::now();
         kernel = (pass.run)(kernel, options);

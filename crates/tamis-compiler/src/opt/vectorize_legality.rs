@@ -195,6 +195,7 @@ impl LoopAccesses<'_> {
         let kernel = self.hints.kernel;
         let step = match kernel.expr(id) {
             Expr::Const(_) => Step::None,
+            Expr::Vector(_) => Step::Any,
             Expr::Var(var) => match self.steps.get(var) {
                 Some(step) => *step,
                 None if self.effects.assigned.contains(var) => Step::Any,

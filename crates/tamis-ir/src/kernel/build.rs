@@ -1,7 +1,8 @@
 //! Building kernels: tables, interned expressions with light folding, and statements into the current block.
 
 use super::{
-    Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId, Workspace,
+    Block, Buffer, BufferId, Elem, Expr, ExprId, Exprs, Fact, Hint, Kernel, LabelId, Role, Stmt, Var, VarId,
+    VectorExpr, Workspace,
 };
 use crate::algebra::{DType, Op, Term, Ty, UserOp, Value, eval};
 use rustc_hash::FxHashMap;
@@ -123,8 +124,15 @@ impl Builder {
     /// Adds a variable without declaring it.
     pub fn new_var(&mut self, name: impl Into<String>, dtype: DType, mutable: bool) -> VarId {
         let name = self.unique(name.into());
-        self.kernel.vars.push(Var { name, dtype, mutable, origin: None });
+        self.kernel.vars.push(Var { name, dtype, lanes: 1, mutable, origin: None });
         VarId(self.kernel.vars.len() as u32 - 1)
+    }
+
+    /// [`Builder::new_var`] for several lanes.
+    pub fn new_vector(&mut self, name: impl Into<String>, dtype: DType, lanes: u16, mutable: bool) -> VarId {
+        let var = self.new_var(name, dtype, mutable);
+        self.var_mut(var).lanes = lanes;
+        var
     }
 
     /// The name, or the name with a number if it is taken.
@@ -151,7 +159,7 @@ impl Builder {
 
     /// A constant.
     pub fn constant(&mut self, value: Value) -> ExprId {
-        self.kernel.exprs.intern(Expr::Const(value), value.dtype())
+        self.kernel.exprs.intern(Expr::Const(value), value.dtype(), 1)
     }
 
     /// An `i64` constant.
@@ -161,14 +169,36 @@ impl Builder {
 
     /// The value of a variable.
     pub fn get(&mut self, var: VarId) -> ExprId {
-        let dtype = self.kernel.var(var).dtype;
-        self.kernel.exprs.intern(Expr::Var(var), dtype)
+        let info = self.kernel.var(var);
+        let (dtype, lanes) = (info.dtype, info.lanes);
+        self.kernel.exprs.intern(Expr::Var(var), dtype, lanes)
     }
 
     /// An element of a buffer.
     pub fn load(&mut self, buffer: BufferId, index: ExprId) -> ExprId {
         let dtype = self.kernel.buffer(buffer).elem.dtype();
-        self.kernel.exprs.intern(Expr::Load(buffer, index), dtype)
+        let lanes = self.kernel.exprs.lanes(index);
+        self.kernel.exprs.intern(Expr::Load(buffer, index), dtype, lanes)
+    }
+
+    /// A vector, or what is made of one.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, VectorExpr};
+    /// let mut b = Builder::new("f");
+    /// let start = b.int(3);
+    /// let ramp = b.vector(VectorExpr::Ramp { start, step: 2, lanes: 4 });
+    /// assert_eq!(b.kernel().show(ramp), "ramp(3, 2, 4)");
+    /// ```
+    pub fn vector(&mut self, vector: VectorExpr) -> ExprId {
+        let exprs = &self.kernel.exprs;
+        let (dtype, lanes) = match vector {
+            VectorExpr::Ramp { lanes, .. } => (DType::I64, lanes),
+            VectorExpr::Splat { value, lanes } => (exprs.dtype(value), lanes),
+            VectorExpr::Masked { buffer, index, .. } => (self.kernel.buffer(buffer).elem.dtype(), exprs.lanes(index)),
+            VectorExpr::Reduce { op, value } => (result_type(op, exprs.dtype(value), 2), 1),
+        };
+        self.kernel.exprs.intern(Expr::Vector(vector), dtype, lanes)
     }
 
     /// The constant that an expression is, if it is one.
@@ -204,6 +234,12 @@ impl Builder {
     pub fn call_in(&mut self, op: Op, operand: DType, operands: &[ExprId]) -> ExprId {
         if let Op::User(user) = op {
             return self.expand(user, operand, operands);
+        }
+        let lanes = self.kernel.exprs.most_lanes(operands);
+        if lanes > 1 {
+            // What is folded below is single values.
+            let result = result_type(op, operand, operands.len());
+            return self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result, lanes);
         }
         let constants: Option<Vec<Value>> = operands.iter().map(|e| self.as_constant(*e)).collect();
         if let Some(constants) = constants {
@@ -259,7 +295,7 @@ impl Builder {
             _ => {}
         }
         let result = result_type(op, operand, operands.len());
-        self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result)
+        self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result, 1)
     }
 
     /// The body of an operator, on operands that are converted to one type.
@@ -483,7 +519,7 @@ impl Builder {
             Expr::Var(var) if !self.kernel.var(*var).mutable => return value,
             _ => {}
         }
-        let var = self.new_var(name, self.dtype(value), false);
+        let var = self.new_vector(name, self.dtype(value), self.kernel.exprs.lanes(value), false);
         if self.limits_of(value).is_some() {
             self.limits.insert(var, value);
         }
@@ -499,7 +535,7 @@ impl Builder {
 
     /// Declares a mutable variable.
     pub fn variable_from(&mut self, name: impl Into<String>, start: ExprId) -> VarId {
-        let var = self.new_var(name, self.dtype(start), true);
+        let var = self.new_vector(name, self.dtype(start), self.kernel.exprs.lanes(start), true);
         self.emit(Stmt::Let { var, value: start });
         var
     }

@@ -8,9 +8,24 @@
 //!   addressed below its size where the index is constant;
 //! - no two buffers or variables have one name, and no two workspaces share a name or an array of values;
 //! - promises are about parameters and inputs;
-//! - a label is left only from within its block, and names one block.
+//! - a label is left only from within its block, and names one block;
+//! - lanes: vectors have a power of two of them, at most 64; operands of an operator have the same number, or are
+//!   single values; conditions, bounds and sizes are single values; a store has as many lanes as its index;
+//! - a reduction across lanes is the whole value of a declaration or an assignment;
+//! - a parallel loop, and the loops of grids, blocks and lanes, assign no variable from outside, grow nothing, use no
+//!   workspace, and are not left by a break; their counters are constant;
+//! - a vector loop consists of declarations, stores, conditionals and reductions; a variable from outside that it
+//!   assigns is updated by one associative and commutative operator, and read nowhere else; iterations that an
+//!   overlapping tail repeats update nothing and read no buffer that they write;
+//! - a barrier stands in the body of a loop over the threads of a block, and no variable lives across it;
+//! - an atomic update is by an associative and commutative operator on values of the buffer's type.
 
-use super::{Block, Elem, Expr, ExprId, Fact, Kernel, LabelId, Role, Stmt, VarId, Workspace};
+use super::build::result_type;
+use super::loops::reductions;
+use super::{
+    Block, BufferId, Chunks, Elem, Expr, ExprId, Fact, Kernel, LabelId, LoopKind, MAX_LANES, Role, Stmt, Tail, VarId,
+    VectorExpr, Workspace,
+};
 use crate::algebra::{DType, Form, Op, Value};
 use crate::format::Width;
 use rustc_hash::FxHashSet;
@@ -36,6 +51,37 @@ pub(super) fn accepts(op: Op, operand: DType, count: usize) -> bool {
     lowered && (least..=most).contains(&count)
 }
 
+/// True if a number of lanes can be that of a vector.
+fn is_vector(lanes: u16) -> bool {
+    (2..=MAX_LANES).contains(&lanes) && lanes.is_power_of_two()
+}
+
+/// True if the types and lanes of a vector's operands fit.
+pub(super) fn vector_fits(kernel: &Kernel, vector: VectorExpr) -> bool {
+    let (dtype, lanes_of) = (|id| kernel.exprs.dtype(id), |id| kernel.exprs.lanes(id));
+    match vector {
+        VectorExpr::Ramp { start, lanes, .. } => dtype(start) == DType::I64 && lanes_of(start) == 1 && is_vector(lanes),
+        VectorExpr::Splat { value, lanes } => lanes_of(value) == 1 && is_vector(lanes),
+        VectorExpr::Masked { buffer, index, mask, otherwise } => {
+            let lanes = lanes_of(index);
+            let elem = kernel.buffers.get(buffer.index()).map(|info| info.elem.dtype());
+            is_vector(lanes)
+                && lanes_of(mask) == lanes
+                && [1, lanes].contains(&lanes_of(otherwise))
+                && (dtype(index), dtype(mask)) == (DType::I64, DType::Bool)
+                && elem == Some(dtype(otherwise))
+        }
+        VectorExpr::Reduce { op, value } => is_vector(lanes_of(value)) && combines(op, dtype(value)),
+    }
+}
+
+/// True if an operator combines two values of a type into one, whatever their order.
+pub(super) fn combines(op: Op, dtype: DType) -> bool {
+    let info = op.info();
+    let lawful = info.associative && info.commutative && accepts(op, dtype, 2);
+    lawful && result_type(op, dtype, 2) == dtype
+}
+
 /// [`verify`], which also says where.
 pub(super) fn verify_at(kernel: &Kernel) -> Result<(), Misformed> {
     tables(kernel).map_err(|reason| (None, reason))?;
@@ -47,6 +93,7 @@ pub(super) fn verify_at(kernel: &Kernel) -> Result<(), Misformed> {
         labels: Vec::new(),
         used: FxHashSet::default(),
         workspaces: Vec::new(),
+        threads: None,
         stmts: 0,
     };
     for param in &kernel.params {
@@ -75,8 +122,11 @@ fn tables(kernel: &Kernel) -> Result<(), String> {
                 buffer.index() < kernel.buffers.len() && *index < id && kernel.exprs.dtype(*index) == DType::I64
             }
             Expr::Call(op, operand, operands) => {
-                accepts(*op, *operand, operands.len()) && operands.iter().all(|operand| *operand < id)
+                let lanes = kernel.exprs.lanes(id);
+                let fit = |operand: &ExprId| *operand < id && [1, lanes].contains(&kernel.exprs.lanes(*operand));
+                accepts(*op, *operand, operands.len()) && operands.iter().all(fit)
             }
+            Expr::Vector(vector) => vector.operands().all(|operand| operand < id) && vector_fits(kernel, *vector),
         };
         if !fine {
             return Err(format!("the expression {:?} is not well-formed", kernel.expr(id)));
@@ -127,6 +177,9 @@ struct Verifier<'a> {
     used: FxHashSet<LabelId>,
     /// The workspaces so far.
     workspaces: Vec<&'a Workspace>,
+    /// Directly in the body of a loop over threads of a block: the number of variables in scope before its first
+    /// statement.
+    threads: Option<usize>,
     /// The number of statements so far.
     stmts: usize,
 }
@@ -146,7 +199,12 @@ impl<'a> Verifier<'a> {
         }
     }
 
+    /// A variable of one lane.
     fn declare(&mut self, var: VarId, dtype: DType) -> Result<(), String> {
+        self.declare_lanes(var, dtype, 1)
+    }
+
+    fn declare_lanes(&mut self, var: VarId, dtype: DType, lanes: u16) -> Result<(), String> {
         let Some(info) = self.kernel.vars.get(var.index()) else { return Err(format!("{var:?} does not exist")) };
         if self.declared[var.index()] {
             return Err(format!("`{}` is declared twice", info.name));
@@ -154,18 +212,48 @@ impl<'a> Verifier<'a> {
         if info.dtype != dtype {
             return Err(format!("`{}` is {}, but starts as {dtype}", info.name, info.dtype));
         }
+        if info.lanes != lanes {
+            return Err(format!("`{}` has {} lanes, but starts with {lanes}", info.name, info.lanes));
+        }
         self.declared[var.index()] = true;
         self.visible[var.index()] = true;
         self.scope.push(var);
         Ok(())
     }
 
-    /// The expression is of the type, and uses only what is in scope.
+    /// The expression is a single value of the type, and uses only what is in scope.
     fn expr(&self, id: ExprId, expected: Option<DType>) -> Result<DType, String> {
+        self.lanes(id, &[1])?;
+        self.typed(id, expected)
+    }
+
+    /// The expression has one of these numbers of lanes.
+    fn lanes(&self, id: ExprId, expected: &[u16]) -> Result<(), String> {
+        let lanes = self.kernel.exprs.lanes(id);
+        match expected.contains(&lanes) {
+            true => Ok(()),
+            false => Err(format!("`{}` has {lanes} lanes, not {}", self.kernel.show(id), expected[expected.len() - 1])),
+        }
+    }
+
+    /// The index and the value of a store: a value for each lane of the index, or one for all.
+    fn stored(&self, id: BufferId, index: ExprId, value: ExprId) -> Result<(), String> {
+        let info = self.kernel.buffers.get(id.index()).ok_or(format!("{id:?} does not exist"))?;
+        if info.role == Role::Input {
+            return Err(format!("the input `{}` is written", info.name));
+        }
+        self.typed(index, Some(DType::I64))?;
+        self.lanes(value, &[1, self.kernel.exprs.lanes(index)])?;
+        self.typed(value, Some(info.elem.dtype())).map(|_| ())
+    }
+
+    /// The expression is of the type, and uses only what is in scope.
+    fn typed(&self, id: ExprId, expected: Option<DType>) -> Result<DType, String> {
         let dtype = self.kernel.exprs.dtype(id);
         if let Some(expected) = expected.filter(|expected| *expected != dtype) {
             return Err(format!("`{}` is {dtype}, not {expected}", self.kernel.show(id)));
         }
+        let whole = id;
         // Operands are shared: each is looked at once, or a small kernel could take forever.
         let mut open = vec![id];
         let mut seen = FxHashSet::default();
@@ -179,7 +267,7 @@ impl<'a> Verifier<'a> {
                 }
                 Expr::Load(buffer, index) => {
                     let buffer = self.kernel.buffer(*buffer);
-                    if let (Role::Tile(size), Expr::Const(Value::I64(k))) = (buffer.role, self.kernel.expr(*index))
+                    if let (Some(size), Expr::Const(Value::I64(k))) = (buffer.role.size(), self.kernel.expr(*index))
                         && !(0..i64::from(size)).contains(k)
                     {
                         return Err(format!("`{}` has no element {k}", buffer.name));
@@ -187,7 +275,11 @@ impl<'a> Verifier<'a> {
                     open.push(*index);
                 }
                 Expr::Call(_, _, operands) => open.extend(operands),
-                _ => {}
+                Expr::Vector(VectorExpr::Reduce { .. }) if id != whole => {
+                    return Err(format!("`{}` is not the whole value of a variable", self.kernel.show(id)));
+                }
+                Expr::Vector(vector) => open.extend(vector.operands()),
+                Expr::Const(_) | Expr::Var(_) => {}
             }
         }
         Ok(dtype)
@@ -226,44 +318,155 @@ impl<'a> Verifier<'a> {
         }
     }
 
+    /// What a loop's kind needs by the form of its body.
+    fn loop_kind(&self, counter: VarId, kind: LoopKind, body: &'a Block) -> Result<(), String> {
+        let kernel = self.kernel;
+        let info = kernel.vars.get(counter.index()).ok_or(format!("{counter:?} does not exist"))?;
+        let name = &info.name;
+        match kind {
+            LoopKind::Serial | LoopKind::Unrolled => return Ok(()),
+            _ if info.mutable => return Err(format!("the counter `{name}` changes, so its loop must be serial")),
+            LoopKind::Vector { lanes, .. } if !is_vector(lanes) => {
+                return Err(format!("a vector loop cannot have {lanes} lanes"));
+            }
+            LoopKind::Parallel { chunks: Chunks::Work(positions), .. } => {
+                let positions = kernel.buffers.get(positions.index());
+                if !positions.is_some_and(|info| matches!(info.elem, Elem::Index(_))) {
+                    return Err(format!("the work of the loop over `{name}` is not that of positions"));
+                }
+            }
+            LoopKind::Vector { .. } | LoopKind::Parallel { .. } | LoopKind::Grid | LoopKind::Block | LoopKind::Lane => {
+            }
+        }
+        let mut reason = None;
+        let mut declared = Vec::new();
+        let mut written = Vec::new();
+        let vector = matches!(kind, LoopKind::Vector { .. });
+        for stmt in body {
+            stmt.visit(&mut |stmt| {
+                declared.extend(stmt.declares());
+                written.extend(stmt.writes());
+                let permitted = match stmt {
+                    Stmt::Grow { .. } | Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => false,
+                    Stmt::Let { var, .. } if vector => kernel.vars.get(var.index()).is_some_and(|v| v.lanes == 1),
+                    Stmt::Assign { var, .. } if !vector => !self.visible.get(var.index()).is_some_and(|seen| *seen),
+                    Stmt::Store { index, .. } | Stmt::Update { index, .. } if vector => kernel.exprs.lanes(*index) == 1,
+                    Stmt::Assign { .. } | Stmt::If { .. } | Stmt::Prefetch { .. } => true,
+                    _ => !vector,
+                };
+                if !permitted && reason.is_none() {
+                    reason =
+                        Some(format!("the loop over `{name}` cannot be {}, because of `{}`", kind.name(), stmt.kind()));
+                }
+            });
+        }
+        if let Some(reason) = reason {
+            return Err(reason);
+        }
+        let LoopKind::Vector { tail, .. } = kind else { return Ok(()) };
+        let found = reductions(kernel, body, &declared)
+            .map_err(|var| format!("`{}` is assigned by a vector loop, but is no reduction", kernel.var(var).name))?;
+        let mut read = None;
+        let mut repeats = tail == Tail::Overlapping && !found.is_empty();
+        for stmt in body {
+            stmt.visit(&mut |stmt| {
+                repeats |= tail == Tail::Overlapping && matches!(stmt, Stmt::Update { .. });
+                stmt.each_expr(|expr| {
+                    kernel.visit_expr(expr, &mut |expr| match expr {
+                        Expr::Var(var) => {
+                            let own = matches!(stmt, Stmt::Assign { var: assigned, .. } if assigned == var);
+                            if !own && found.iter().any(|reduction| reduction.var == *var) {
+                                read = Some(*var);
+                            }
+                        }
+                        Expr::Load(buffer, _) => repeats |= tail == Tail::Overlapping && written.contains(buffer),
+                        _ => {}
+                    });
+                });
+            });
+        }
+        match (read, repeats) {
+            (Some(var), _) => Err(format!("`{}` is read before its reduction is complete", kernel.var(var).name)),
+            (None, true) => Err(format!("the iterations of the loop over `{name}` cannot be repeated by its tail")),
+            (None, false) => Ok(()),
+        }
+    }
+
     fn stmt(&mut self, stmt: &'a Stmt) -> Result<(), String> {
         self.stmts += 1;
         let kernel = self.kernel;
         let buffer = |id: &super::BufferId| kernel.buffers.get(id.index()).ok_or(format!("{id:?} does not exist"));
         match stmt {
             Stmt::Let { var, value } => {
-                let dtype = self.expr(*value, None)?;
-                self.declare(*var, dtype)
+                let dtype = self.typed(*value, None)?;
+                self.declare_lanes(*var, dtype, kernel.exprs.lanes(*value))
             }
             Stmt::Assign { var, value } => {
                 let info = kernel.var(*var);
                 if !info.mutable || !self.visible[var.index()] {
                     return Err(format!("`{}` cannot be assigned here", info.name));
                 }
-                self.expr(*value, Some(info.dtype)).map(|_| ())
+                self.lanes(*value, &[info.lanes])?;
+                self.typed(*value, Some(info.dtype)).map(|_| ())
             }
-            Stmt::Store { buffer: id, index, value } => {
+            Stmt::Store { buffer: id, index, value } => self.stored(*id, *index, *value),
+            Stmt::MaskedStore { buffer: id, index, value, mask } => {
+                self.lanes(*mask, &[kernel.exprs.lanes(*index)])?;
+                self.typed(*mask, Some(DType::Bool))?;
+                self.stored(*id, *index, *value)
+            }
+            Stmt::Update { buffer: id, index, op, value } => {
                 let info = buffer(id)?;
-                if info.role == Role::Input {
-                    return Err(format!("the input `{}` is written", info.name));
+                match info.elem {
+                    Elem::Value(dtype) if combines(*op, dtype) => self.stored(*id, *index, *value),
+                    _ => Err(format!("`{}` cannot be updated atomically by `{}`", info.name, op.info().name)),
                 }
-                self.index(*index)?;
-                self.expr(*value, Some(info.elem.dtype())).map(|_| ())
             }
-            Stmt::For { var, start, stop, body, .. } => {
+            Stmt::Prefetch { buffer: id, index, locality, .. } => {
+                let info = buffer(id)?;
+                if *locality > 3 {
+                    return Err(format!("`{}` is prefetched with locality {locality}, more than 3", info.name));
+                }
+                self.index(*index)
+            }
+            Stmt::Barrier => match self.threads {
+                Some(outer) => {
+                    self.leave(outer);
+                    Ok(())
+                }
+                None => Err("a barrier is not in the body of a loop over the threads of a block".to_string()),
+            },
+            Stmt::For { var, start, stop, body, hint } => {
                 self.index(*start)?;
                 self.index(*stop)?;
-                let outer = self.scope.len();
+                self.loop_kind(*var, hint.kind, body)?;
+                let (outer, threads) = (self.scope.len(), self.threads.take());
+                let labels = if hint.kind.is_concurrent() { std::mem::take(&mut self.labels) } else { Vec::new() };
                 self.declare(*var, DType::I64)?;
-                self.block(body)?;
+                if hint.kind == LoopKind::Block {
+                    // Not by `block`: statements know that they are in it directly.
+                    let inner = self.scope.len();
+                    for stmt in body {
+                        self.threads = Some(inner);
+                        self.stmt(stmt)?;
+                    }
+                } else {
+                    self.block(body)?;
+                }
+                self.threads = threads;
+                if hint.kind.is_concurrent() {
+                    self.labels = labels;
+                }
                 self.leave(outer);
                 Ok(())
             }
             Stmt::While { cond, body } => {
+                self.threads = None;
                 self.expr(*cond, Some(DType::Bool))?;
                 self.block(body)
             }
             Stmt::If { cond, then, otherwise } => {
+                self.threads = None;
                 self.expr(*cond, Some(DType::Bool))?;
                 self.block(then)?;
                 self.block(otherwise)
@@ -272,6 +475,7 @@ impl<'a> Verifier<'a> {
                 if self.used.contains(label) || label.0 >= kernel.labels {
                     return Err(format!("`l{}` names two blocks, or none", label.0));
                 }
+                self.threads = None;
                 self.used.insert(*label);
                 self.labels.push(*label);
                 self.block(body)?;

@@ -1,12 +1,12 @@
 //! Parser of expressions in kernel text. Nothing is folded: the kernel has what is written.
 
-use super::header::dtype;
+use super::header::{dtype, merge_operator};
 use super::{Cursor, MAX_DEPTH, Named, Parser, Tok, wrong};
 use crate::algebra::{DType, Kind, Op, TABLE, Value};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Span};
 use crate::kernel::build::result_type;
-use crate::kernel::verify::accepts;
-use crate::kernel::{Expr, ExprId};
+use crate::kernel::verify::{accepts, vector_fits};
+use crate::kernel::{Expr, ExprId, VectorExpr};
 use num_complex::Complex;
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -60,7 +60,7 @@ impl Parser {
             return Ok(inner);
         }
         if let Some(value) = self.literal(c)? {
-            return Ok(self.kernel.exprs.intern(Expr::Const(value), value.dtype()));
+            return Ok(self.kernel.exprs.intern(Expr::Const(value), value.dtype(), 1));
         }
         if matches!(c.peek(), Some(Tok::Word(_))) && matches!(c.peek_second(), Some(Tok::Punct("(" | ":"))) {
             return self.function(c);
@@ -68,18 +68,15 @@ impl Parser {
         let (name, span) = c.name()?;
         match self.names.get(&name).copied() {
             Some(Named::Var(var)) => {
-                let dtype = self.kernel.var(var).dtype;
-                Ok(self.kernel.exprs.intern(Expr::Var(var), dtype))
+                let info = self.kernel.var(var);
+                let (dtype, lanes) = (info.dtype, info.lanes);
+                Ok(self.kernel.exprs.intern(Expr::Var(var), dtype, lanes))
             }
             Some(Named::Buffer(buffer)) => {
-                c.expect("[")?;
-                let index = self.expr(c)?;
-                if self.kernel.exprs.dtype(index) != DType::I64 {
-                    return Err(wrong("an index is an i64", span, "convert it: `i64(...)`"));
-                }
-                c.expect("]")?;
+                let index = self.index_in_brackets(c, span)?;
                 let dtype = self.kernel.buffer(buffer).elem.dtype();
-                Ok(self.kernel.exprs.intern(Expr::Load(buffer, index), dtype))
+                let lanes = self.kernel.exprs.lanes(index);
+                Ok(self.kernel.exprs.intern(Expr::Load(buffer, index), dtype, lanes))
             }
             None => {
                 let known = self.names.keys().map(String::as_str);
@@ -92,10 +89,73 @@ impl Parser {
         }
     }
 
+    /// `[INDEX]`
+    fn index_in_brackets(&mut self, c: &mut Cursor, span: Span) -> Result<ExprId, Diagnostic> {
+        c.expect("[")?;
+        let index = self.expr(c)?;
+        if self.kernel.exprs.dtype(index) != DType::I64 {
+            return Err(wrong("an index is an i64", span, "convert it: `i64(...)`"));
+        }
+        c.expect("]")?;
+        Ok(index)
+    }
+
+    /// `ramp`, `splat`, `masked` or `reduce`, with its operands in parentheses.
+    fn vector(&mut self, c: &mut Cursor, name: &str) -> Result<ExprId, Diagnostic> {
+        let span = c.span();
+        c.at += 1;
+        c.expect("(")?;
+        let (vector, dtype, lanes) = match name {
+            "ramp" => {
+                let start = self.expr(c)?;
+                c.expect(",")?;
+                let step = match self.literal(c)? {
+                    Some(Value::I64(step)) => step,
+                    _ => return Err(c.expected("an integer")),
+                };
+                c.expect(",")?;
+                let lanes = c.number()?;
+                (VectorExpr::Ramp { start, step, lanes }, DType::I64, lanes)
+            }
+            "splat" => {
+                let value = self.expr(c)?;
+                c.expect(",")?;
+                let lanes = c.number()?;
+                (VectorExpr::Splat { value, lanes }, self.kernel.exprs.dtype(value), lanes)
+            }
+            "masked" => {
+                let span = c.span();
+                let buffer = self.buffer(c)?;
+                let index = self.index_in_brackets(c, span)?;
+                c.expect(",")?;
+                let mask = self.expr(c)?;
+                c.expect(",")?;
+                let otherwise = self.expr(c)?;
+                let (dtype, lanes) = (self.kernel.buffer(buffer).elem.dtype(), self.kernel.exprs.lanes(index));
+                (VectorExpr::Masked { buffer, index, mask, otherwise }, dtype, lanes)
+            }
+            _ => {
+                let op = merge_operator(c)?;
+                c.expect(",")?;
+                let value = self.expr(c)?;
+                (VectorExpr::Reduce { op, value }, self.kernel.exprs.dtype(value), 1)
+            }
+        };
+        c.expect(")")?;
+        if !vector_fits(&self.kernel, vector) {
+            let help = "vectors have a power of two of lanes, at most 64; all operands have as many, or are single";
+            return Err(wrong(format!("the operands of `{name}` do not fit"), span, help));
+        }
+        Ok(self.kernel.exprs.intern(Expr::Vector(vector), dtype, lanes))
+    }
+
     /// An operator by its name, with operands in parentheses.
     fn function(&mut self, c: &mut Cursor) -> Result<ExprId, Diagnostic> {
         let span = c.span();
         let Some(Tok::Word(name)) = c.peek().cloned() else { return Err(c.expected("the name of an operator")) };
+        if matches!(&*name, "ramp" | "splat" | "masked" | "reduce") {
+            return self.vector(c, &name);
+        }
         let Some(op) = operator(&name) else {
             let names = BY_NAME.keys().copied();
             let help = match crate::diag::did_you_mean(&name, names) {
@@ -121,7 +181,7 @@ impl Parser {
     /// An operator on operands, which are converted to one type.
     fn call(
         &mut self,
-        span: crate::diag::Span,
+        span: Span,
         op: Op,
         operand: Option<DType>,
         operands: Vec<ExprId>,
@@ -148,8 +208,13 @@ impl Parser {
             let message = format!("`{name}` is not defined on {operand}");
             return Err(wrong(message, span, "convert the operands to another type"));
         }
+        let lanes = self.kernel.exprs.most_lanes(&operands);
+        if operands.iter().any(|operand| ![1, lanes].contains(&self.kernel.exprs.lanes(*operand))) {
+            let message = format!("the operands of `{name}` have different numbers of lanes");
+            return Err(wrong(message, span, "give all vectors the same number of lanes"));
+        }
         let result = result_type(op, operand, operands.len());
-        Ok(self.kernel.exprs.intern(Expr::Call(op, operand, operands), result))
+        Ok(self.kernel.exprs.intern(Expr::Call(op, operand, operands), result, lanes))
     }
 
     /// A constant, if one comes next.

@@ -49,7 +49,9 @@ impl Parser {
             Role::Output
         } else if c.eat_word("scratch") {
             Role::Scratch
-        } else if c.eat_word("tile") {
+        } else if c.is_word("tile") || c.is_word("shared") {
+            let shared = c.is_word("shared");
+            c.at += 1;
             c.expect("(")?;
             let span = c.span();
             let size = c.number()?;
@@ -57,9 +59,9 @@ impl Parser {
                 return Err(wrong("the tile is too large", span, format!("a tile has at most {MAX_TILE} elements")));
             }
             c.expect(")")?;
-            Role::Tile(size)
+            if shared { Role::Shared(size) } else { Role::Tile(size) }
         } else {
-            return Err(c.expected("`in`, `out`, `scratch`, `tile`, `assume` or `workspace`"));
+            return Err(c.expected("`in`, `out`, `scratch`, `tile`, `shared`, `assume` or `workspace`"));
         };
         let mutable = input && c.eat_word("var");
         let (name, span) = c.name()?;
@@ -77,7 +79,7 @@ impl Parser {
         }
         let var = VarId(self.kernel.vars.len() as u32);
         self.name(&name, span, Named::Var(var))?;
-        self.kernel.vars.push(Var { name, dtype, mutable, origin: None });
+        self.kernel.vars.push(Var { name, dtype, lanes: 1, mutable, origin: None });
         self.kernel.params.push(var);
         Ok(())
     }
@@ -157,8 +159,8 @@ impl Parser {
     }
 }
 
-/// The operator that merges two entries.
-fn merge_operator(c: &mut Cursor) -> Result<Op, Diagnostic> {
+/// The operator that combines two values.
+pub(super) fn merge_operator(c: &mut Cursor) -> Result<Op, Diagnostic> {
     let span = c.span();
     let found = match c.peek() {
         Some(super::Tok::Word(word)) => operator(word),
@@ -169,7 +171,7 @@ fn merge_operator(c: &mut Cursor) -> Result<Op, Diagnostic> {
     c.at += 1;
     let (least, most) = op.info().arity;
     if !(least..=most).contains(&2) {
-        return Err(wrong("two entries are merged by an operator on two operands", span, "write `add`, for example"));
+        return Err(wrong("two values are combined by an operator on two operands", span, "write `add`, for example"));
     }
     Ok(op)
 }
@@ -183,6 +185,20 @@ pub(super) fn dtype(c: &mut Cursor) -> Result<DType, Diagnostic> {
     let dtype = found.ok_or_else(|| c.expected("a value type"))?;
     c.at += 1;
     Ok(dtype)
+}
+
+/// A value type, with the number of lanes behind it: `f64x8`.
+pub(super) fn lanes_type(c: &mut Cursor) -> Result<(DType, u16), Diagnostic> {
+    if let Some(super::Tok::Word(word)) = c.peek()
+        && let Some((name, lanes)) = word.split_once('x')
+        && let Some(dtype) = DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+        && let Ok(lanes) = lanes.parse()
+        && lanes > 1
+    {
+        c.at += 1;
+        return Ok((dtype, lanes));
+    }
+    Ok((dtype(c)?, 1))
 }
 
 /// The width of positions or coordinates.

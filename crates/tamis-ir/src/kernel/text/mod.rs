@@ -29,6 +29,15 @@
 //!   `assume elements(BUFFER) < NUMBER` and `assume reserved(BUFFER)`.
 //! - **Workspaces** are declared by `workspace NAME(COORDINATES; VALUES) from START`, with
 //!   `by POLICY`, `capacity N`, `pipelined`, `keeping later` or `merging OPERATOR`.
+//! - **Loops** may be vectorised (`vector`, `vector(short_trip)`), and have a kind: `unroll`,
+//!   `vector(8 lanes, masked)` (or `overlapping`, `remainder`), `parallel(extent, grain 64)` or
+//!   `parallel(work POSITIONS, grain 64)`, `grid`, `block`, `lane`.
+//! - **Vectors** have types such as `f64x8`. `ramp(START, STEP, LANES)`, `splat(VALUE, LANES)`,
+//!   `masked(BUFFER[INDEX], MASK, OTHERWISE)` and `reduce(OPERATOR, VECTOR)` make and use them;
+//!   `BUFFER[INDEX] = VALUE where MASK` stores some lanes.
+//! - **Other statements** are `atomic BUFFER[INDEX] OPERATOR VALUE`, `barrier`, and
+//!   `prefetch BUFFER[INDEX] ahead DISTANCE locality 0..3`. `shared(SIZE)` buffers are those of a
+//!   block.
 //! - **Variables** that are assigned are declared by `var`. `@loop(N)` and `@loop(N, visits)` say
 //!   which loop of the program a variable belongs to, where loops are counted.
 

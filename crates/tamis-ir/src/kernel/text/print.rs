@@ -3,7 +3,10 @@
 use super::expressions::{constant_text, converted};
 use super::{quoted, spelled};
 use crate::algebra::{DType, Op};
-use crate::kernel::{Block, BufferId, Elem, Expr, ExprId, Fact, Kernel, Merge, Role, Stmt, VarId, Workspace};
+use crate::kernel::{
+    Block, BufferId, Chunks, Elem, Expr, ExprId, Fact, Kernel, LoopKind, Merge, Role, Stmt, VarId, VectorExpr,
+    Workspace,
+};
 use std::fmt;
 
 impl fmt::Display for Elem {
@@ -24,6 +27,7 @@ impl fmt::Display for Kernel {
                 Role::Output => "out".to_string(),
                 Role::Scratch => "scratch".to_string(),
                 Role::Tile(size) => format!("tile({size})"),
+                Role::Shared(size) => format!("shared({size})"),
             };
             let index = if buffer.elem.is_index() { "index " } else { "" };
             writeln!(f, "    {role} {}: {index}{}[]", spelled(&buffer.name), buffer.elem)?;
@@ -56,22 +60,42 @@ impl Kernel {
             Stmt::Let { var, value } => {
                 let info = self.var(*var);
                 let word = if info.mutable { "var" } else { "let" };
-                writeln!(f, "{word} {}: {} = {}", self.declared(*var), info.dtype, self.show(*value))
+                writeln!(
+                    f,
+                    "{word} {}: {}{} = {}",
+                    self.declared(*var),
+                    info.dtype,
+                    lanes_text(info.lanes),
+                    self.show(*value)
+                )
             }
             Stmt::Assign { var, value } => writeln!(f, "{} = {}", spelled(&self.var(*var).name), self.show(*value)),
             Stmt::Store { buffer, index, value } => {
                 writeln!(f, "{}[{}] = {}", name(buffer), self.show(*index), self.show(*value))
             }
+            Stmt::MaskedStore { buffer, index, value, mask } => {
+                let (index, value, mask) = (self.show(*index), self.show(*value), self.show(*mask));
+                writeln!(f, "{}[{index}] = {value} where {mask}", name(buffer))
+            }
+            Stmt::Update { buffer, index, op, value } => {
+                let (index, value) = (self.show(*index), self.show(*value));
+                writeln!(f, "atomic {}[{index}] {} {value}", name(buffer), op.info().name)
+            }
+            Stmt::Prefetch { buffer, index, distance, locality } => {
+                let index = self.show(*index);
+                writeln!(f, "prefetch {}[{index}] ahead {distance} locality {locality}", name(buffer))
+            }
+            Stmt::Barrier => writeln!(f, "barrier"),
             Stmt::For { var, start, stop, body, hint } => {
                 let vector = match (hint.vectorise, hint.short_trip) {
                     (false, _) => "",
                     (true, false) => " vector",
                     (true, true) => " vector(short_trip)",
                 };
-                let unroll = if hint.unroll { " unroll" } else { "" };
+                let kind = self.show_kind(hint.kind);
                 let range = format!("{}..{}", self.show(*start), self.show(*stop));
                 let word = if self.var(*var).mutable { "var " } else { "" };
-                writeln!(f, "for {word}{} in {range}{vector}{unroll}", self.declared(*var))?;
+                writeln!(f, "for {word}{} in {range}{vector}{kind}", self.declared(*var))?;
                 self.print_block(f, body, depth + 1)
             }
             Stmt::While { cond, body } => {
@@ -122,6 +146,19 @@ impl Kernel {
             }
             Stmt::Require { cond, message } => {
                 writeln!(f, "require {} else {}", self.show(*cond), quoted(message, '"'))
+            }
+        }
+    }
+
+    /// The kind of a loop, behind its range.
+    fn show_kind(&self, kind: LoopKind) -> String {
+        match kind {
+            LoopKind::Serial => String::new(),
+            LoopKind::Unrolled | LoopKind::Grid | LoopKind::Block | LoopKind::Lane => format!(" {}", kind.name()),
+            LoopKind::Vector { lanes, tail } => format!(" vector({lanes} lanes, {})", tail.name()),
+            LoopKind::Parallel { chunks: Chunks::Extent, grain } => format!(" parallel(extent, grain {grain})"),
+            LoopKind::Parallel { chunks: Chunks::Work(positions), grain } => {
+                format!(" parallel(work {}, grain {grain})", spelled(&self.buffer(positions).name))
             }
         }
     }
@@ -186,6 +223,19 @@ impl Kernel {
             Expr::Var(var) => spelled(&self.var(*var).name).into_owned(),
             Expr::Load(buffer, index) => format!("{}[{}]", spelled(&self.buffer(*buffer).name), self.show(*index)),
             Expr::Call(op, operand, operands) => self.show_call(*op, *operand, operands),
+            Expr::Vector(vector) => self.show_vector(*vector),
+        }
+    }
+
+    fn show_vector(&self, vector: VectorExpr) -> String {
+        match vector {
+            VectorExpr::Ramp { start, step, lanes } => format!("ramp({}, {step}, {lanes})", self.show(start)),
+            VectorExpr::Splat { value, lanes } => format!("splat({}, {lanes})", self.show(value)),
+            VectorExpr::Masked { buffer, index, mask, otherwise } => {
+                let element = format!("{}[{}]", spelled(&self.buffer(buffer).name), self.show(index));
+                format!("masked({element}, {}, {})", self.show(mask), self.show(otherwise))
+            }
+            VectorExpr::Reduce { op, value } => format!("reduce({}, {})", op.info().name, self.show(value)),
         }
     }
 
@@ -208,4 +258,9 @@ impl Kernel {
             }
         }
     }
+}
+
+/// `x8` for eight lanes, nothing for one.
+fn lanes_text(lanes: u16) -> String {
+    if lanes == 1 { String::new() } else { format!("x{lanes}") }
 }

@@ -1,10 +1,10 @@
 //! Parser of statements in kernel text: one line each, blocks by indentation.
 
-use super::header::dtype;
+use super::header::{lanes_type, merge_operator};
 use super::{Cursor, MAX_DEPTH, Named, Parser, Tok, wrong};
 use crate::algebra::DType;
 use crate::diag::{Diagnostic, Span};
-use crate::kernel::{Block, ExprId, Hint, LabelId, Origin, Stmt, Var, VarId, Workspace};
+use crate::kernel::{Block, Chunks, ExprId, Hint, LabelId, LoopKind, Origin, Stmt, Tail, Var, VarId, Workspace};
 use std::sync::Arc;
 
 /// The largest number of a label.
@@ -106,6 +106,18 @@ impl Parser {
                 let workspace = self.workspace_name(c)?;
                 Stmt::Reset { workspace, sizes: self.coordinates(c)? }
             }
+            "atomic" => {
+                c.at += 1;
+                self.update(c)?
+            }
+            "prefetch" => {
+                c.at += 1;
+                self.prefetch(c)?
+            }
+            "barrier" => {
+                c.at += 1;
+                Stmt::Barrier
+            }
             "require" => {
                 c.at += 1;
                 let cond = self.expr(c)?;
@@ -139,7 +151,7 @@ impl Parser {
         let declared = self.declared(c, mutable)?;
         if c.eat(":") {
             let span = c.span();
-            let expected = dtype(c)?;
+            let (expected, lanes) = lanes_type(c)?;
             c.expect("=")?;
             let value = self.expr(c)?;
             let found = self.kernel.exprs.dtype(value);
@@ -147,7 +159,9 @@ impl Parser {
                 let message = format!("`{}` is {expected}, but its value is {found}", declared.name);
                 return Err(wrong(message, span, format!("convert the value: `{expected}(...)`")));
             }
-            return Ok(Stmt::Let { var: self.declare(declared, expected)?, value });
+            let var = self.declare(declared, expected)?;
+            self.kernel.vars[var.index()].lanes = lanes;
+            return Ok(Stmt::Let { var, value });
         }
         c.expect("=")?;
         if c.eat_word("search") {
@@ -180,18 +194,76 @@ impl Parser {
         c.expect("..")?;
         let stop = self.expr(c)?;
         let mut hint = Hint::default();
-        if c.eat_word("vector") {
-            hint.vectorise = true;
-            if c.eat("(") {
-                c.expect_word("short_trip")?;
-                hint.short_trip = true;
-                c.expect(")")?;
-            }
+        while c.peek().is_some() {
+            self.loop_kind(c, &mut hint)?;
         }
-        hint.unroll = c.eat_word("unroll");
-        c.finish()?;
         let var = self.declare(declared, DType::I64)?;
         Ok(Stmt::For { var, start, stop, body: self.block(depth + 1)?, hint })
+    }
+
+    /// What follows the range of a loop: that it may be vectorised, or its kind.
+    fn loop_kind(&mut self, c: &mut Cursor, hint: &mut Hint) -> Result<(), Diagnostic> {
+        if hint.kind != LoopKind::Serial {
+            return Err(c.expected("the end of the line"));
+        }
+        if c.eat_word("vector") {
+            if !c.eat("(") {
+                hint.vectorise = true;
+                return Ok(());
+            }
+            if c.eat_word("short_trip") {
+                (hint.vectorise, hint.short_trip) = (true, true);
+                return c.expect(")");
+            }
+            let lanes = c.number()?;
+            c.expect_word("lanes")?;
+            c.expect(",")?;
+            let tail = Tail::ALL.into_iter().find(|tail| c.is_word(tail.name()));
+            let tail = tail.ok_or_else(|| c.expected("`masked`, `overlapping` or `remainder`"))?;
+            c.at += 1;
+            hint.kind = LoopKind::Vector { lanes, tail };
+            return c.expect(")");
+        }
+        if c.eat_word("parallel") {
+            c.expect("(")?;
+            let chunks = if c.eat_word("extent") {
+                Chunks::Extent
+            } else {
+                c.expect_word("work")?;
+                Chunks::Work(self.buffer(c)?)
+            };
+            c.expect(",")?;
+            c.expect_word("grain")?;
+            hint.kind = LoopKind::Parallel { chunks, grain: c.number()? };
+            return c.expect(")");
+        }
+        let kinds = [LoopKind::Unrolled, LoopKind::Grid, LoopKind::Block, LoopKind::Lane];
+        let kind = kinds.into_iter().find(|kind| c.is_word(kind.name()));
+        hint.kind = kind.ok_or_else(|| c.expected("the kind of the loop"))?;
+        c.at += 1;
+        Ok(())
+    }
+
+    /// `atomic BUFFER[INDEX] OPERATOR VALUE`
+    fn update(&mut self, c: &mut Cursor) -> Result<Stmt, Diagnostic> {
+        let buffer = self.buffer(c)?;
+        c.expect("[")?;
+        let index = self.expr(c)?;
+        c.expect("]")?;
+        let op = merge_operator(c)?;
+        Ok(Stmt::Update { buffer, index, op, value: self.expr(c)? })
+    }
+
+    /// `prefetch BUFFER[INDEX] ahead DISTANCE locality LOCALITY`
+    fn prefetch(&mut self, c: &mut Cursor) -> Result<Stmt, Diagnostic> {
+        let buffer = self.buffer(c)?;
+        c.expect("[")?;
+        let index = self.expr(c)?;
+        c.expect("]")?;
+        c.expect_word("ahead")?;
+        let distance = c.number()?;
+        c.expect_word("locality")?;
+        Ok(Stmt::Prefetch { buffer, index, distance, locality: c.number()? })
     }
 
     /// An assignment of a variable, or a store.
@@ -210,7 +282,11 @@ impl Parser {
                 let index = self.expr(c)?;
                 c.expect("]")?;
                 c.expect("=")?;
-                Ok(Stmt::Store { buffer, index, value: self.expr(c)? })
+                let value = self.expr(c)?;
+                if c.eat_word("where") {
+                    return Ok(Stmt::MaskedStore { buffer, index, value, mask: self.expr(c)? });
+                }
+                Ok(Stmt::Store { buffer, index, value })
             }
             None => {
                 let help = "declare it by `let` or `var`, or write a statement";
@@ -241,7 +317,7 @@ impl Parser {
         let Declared { name, span, mutable, origin } = declared;
         let var = VarId(self.kernel.vars.len() as u32);
         self.name(&name, span, Named::Var(var))?;
-        self.kernel.vars.push(Var { name, dtype, mutable, origin });
+        self.kernel.vars.push(Var { name, dtype, lanes: 1, mutable, origin });
         Ok(var)
     }
 
