@@ -147,7 +147,8 @@ pub fn compile_checked(
     };
     timed("lower", start.elapsed(), &lowered.kernel);
     let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());
-    lowered.kernel = opt::optimise_with(kernel, &opt::Options { strict: options.strict }, &mut timed);
+    lowered.kernel =
+        opt::optimise_with(kernel, &opt::Options { strict: options.strict, ..opt::Options::default() }, &mut timed);
     let counting = lowered.visits.map(|buffer| {
         let start = Instant::now();
         let (kernel, counting) = counts::instrument(&lowered.kernel, buffer, program.indices.len());

@@ -7,7 +7,8 @@
 //! - `` ```after ``: the kernel after it, or `unchanged`;
 //! - `` ```inputs ``: lines `NAME = VALUES`, the scalars and the buffers on which both kernels are
 //!   interpreted. They must do the same. A buffer without a line is empty;
-//! - `` ```options ``: `strict`, for floats exactly as written.
+//! - `` ```options ``: `strict`, for floats exactly as written, and the [`Target`] of vectors: `sse2`,
+//!   `avx2` or `avx512`.
 //!
 //! Kernels are verified before and after. `TAMIS_BLESS=1` rewrites the `after` blocks; review the
 //! diff before committing.
@@ -15,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tamis_compiler::opt::{Options, PASSES};
+use tamis_compiler::opt::{Options, PASSES, Target, VECTOR_PASSES};
 use tamis_ir::kernel::{Array, Elem, Failure, Kernel, Memory, Role, run};
 use tamis_ir::{DType, Value};
 
@@ -102,8 +103,10 @@ fn after(pass: &str, blocks: &[Fence]) -> Result<String, String> {
     if before.to_string() != text {
         return Err(format!("the kernel prints as\n{before}"));
     }
-    let pass = PASSES.iter().find(|row| row.name == pass).ok_or("there is no such pass")?;
-    let options = Options { strict: find("options").is_some_and(|options| options.trim() == "strict") };
+    let pass = PASSES.iter().chain(VECTOR_PASSES).find(|row| row.name == pass).ok_or("there is no such pass")?;
+    let words: Vec<&str> = find("options").unwrap_or("").split_whitespace().collect();
+    let target = words.iter().find_map(|word| Target::named(word)).unwrap_or_default();
+    let options = Options { strict: words.contains(&"strict"), target };
     let after = (pass.run)(before.clone(), &options);
     after.verify()?;
     if let Some(lines) = find("inputs") {
@@ -168,7 +171,7 @@ fn run_file(pass: &str, path: &Path) -> Vec<String> {
 #[test]
 fn every_pass_does_what_its_file_says() {
     let mut failures = Vec::new();
-    let mut names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
+    let mut names: Vec<&str> = PASSES.iter().chain(VECTOR_PASSES).map(|pass| pass.name).collect();
     names.sort_unstable();
     names.dedup();
     for name in &names {

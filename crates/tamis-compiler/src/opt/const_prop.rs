@@ -625,7 +625,10 @@ mod tests {
         let sum = make.call(Op::Add, &[nothing, x]);
         make.b.store(make.y, zero, sum);
         let kernel = make.b.finish();
-        assert_eq!(testing::lines(&run(kernel.clone(), &Options { strict: true })), ["y[0] = 0.0 + x[0]"]);
+        assert_eq!(
+            testing::lines(&run(kernel.clone(), &Options { strict: true, ..Options::default() })),
+            ["y[0] = 0.0 + x[0]"]
+        );
         assert_eq!(testing::lines(&run(kernel, &Options::default())), ["y[0] = x[0]"]);
     }
 

@@ -27,11 +27,15 @@ mod scalar_promotion;
 mod sink;
 mod sink_init;
 mod split_exprs;
+mod target;
 #[cfg(test)]
 mod testing;
 mod unroll;
 mod unswitch;
+mod vectorize;
 mod vectorize_legality;
+
+pub use target::Target;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -42,6 +46,8 @@ use tamis_ir::kernel::{Block, Builder, Kernel};
 pub struct Options {
     /// Floats exactly as written: zeros keep their sign, and no sum is reassociated.
     pub strict: bool,
+    /// The processor that vectors are made for.
+    pub target: Target,
 }
 
 /// A pass over kernels.
@@ -82,6 +88,10 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "split_exprs", run: split_exprs::run },
     Pass { name: "compact_ids", run: compact_ids::run },
 ];
+
+/// Passes that make vectors, for back ends that say what the kernel says. They follow [`PASSES`],
+/// and are not part of the pipeline yet.
+pub const VECTOR_PASSES: &[Pass] = &[Pass { name: "vectorize", run: vectorize::run }];
 
 /// Runs all passes.
 pub fn optimise(kernel: Kernel, options: &Options) -> Kernel {

@@ -78,7 +78,7 @@ mod tests {
                 }
             });
         });
-        let kernel = run(make.b.finish(), &Options { strict: false });
+        let kernel = run(make.b.finish(), &Options { strict: false, ..Options::default() });
         kernel.verify().unwrap();
         let mut found = Vec::new();
         kernel.visit(&mut |stmt| {
@@ -108,7 +108,7 @@ mod tests {
             let x = make.load(make.x, i);
             make.add_to(make.y, i, x);
         });
-        let kernel = run(make.b.finish(), &Options { strict: false });
+        let kernel = run(make.b.finish(), &Options { strict: false, ..Options::default() });
         assert!(!kernel.to_string().contains("unroll"));
     }
 }
