@@ -33,14 +33,7 @@ impl Looplet {
     /// ```
     pub fn parse(kernel: &mut Kernel, text: &str) -> Result<Looplet, Diagnostic> {
         let source = Source::new("looplet", text);
-        let taken = std::mem::replace(kernel, crate::kernel::Builder::new("").finish());
-        let (mut parser, mut c) = match Parser::within(taken, text) {
-            Ok(ready) => ready,
-            Err((taken, d)) => {
-                *kernel = taken;
-                return Err(d.with_source(&source));
-            }
-        };
+        let (mut parser, mut c) = Parser::within(kernel, text).map_err(|d| d.with_source(&source))?;
         let parsed = Reader { parser: &mut parser, depth: 0 }.looplet(&mut c).and_then(|looplet| {
             c.finish()?;
             Ok(looplet)

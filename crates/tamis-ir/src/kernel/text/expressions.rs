@@ -296,7 +296,7 @@ enum Number {
     /// The sign.
     Infinite(bool),
     /// The bits, if they are not those of the usual NaN.
-    NotANumber(Option<u64>),
+    Nan(Option<u64>),
 }
 
 impl Number {
@@ -308,10 +308,10 @@ impl Number {
         if !negative && c.eat_word("nan") {
             let bits = match (c.peek(), c.peek_second()) {
                 (Some(Tok::Punct("(")), Some(Tok::Number(bits))) => u64::from_str_radix(bits.strip_prefix("0x")?, 16),
-                _ => return Some(Number::NotANumber(None)),
+                _ => return Some(Number::Nan(None)),
             };
             c.at += 2;
-            return c.eat(")").then_some(Number::NotANumber(Some(bits.ok()?)));
+            return c.eat(")").then_some(Number::Nan(Some(bits.ok()?)));
         }
         let Some(Tok::Number(text)) = c.peek() else { return None };
         let digits = if negative { format!("-{text}") } else { text.clone() };
@@ -322,7 +322,7 @@ impl Number {
     fn is_float(&self) -> bool {
         match self {
             Number::Digits(text) => text.contains(['.', 'e']),
-            Number::Infinite(_) | Number::NotANumber(_) => true,
+            Number::Infinite(_) | Number::Nan(_) => true,
         }
     }
 
@@ -341,13 +341,13 @@ impl Number {
                 let infinity = if *negative { f64::NEG_INFINITY } else { f64::INFINITY };
                 Some(Value::F64(infinity).cast(dtype))
             }
-            (Number::NotANumber(None), DType::F32) => Some(Value::F32(f32::NAN)),
-            (Number::NotANumber(None), DType::F64) => Some(Value::F64(f64::NAN)),
-            (Number::NotANumber(Some(bits)), DType::F32) => {
+            (Number::Nan(None), DType::F32) => Some(Value::F32(f32::NAN)),
+            (Number::Nan(None), DType::F64) => Some(Value::F64(f64::NAN)),
+            (Number::Nan(Some(bits)), DType::F32) => {
                 let value = f32::from_bits(u32::try_from(*bits).ok()?);
                 value.is_nan().then_some(Value::F32(value))
             }
-            (Number::NotANumber(Some(bits)), DType::F64) => {
+            (Number::Nan(Some(bits)), DType::F64) => {
                 let value = f64::from_bits(*bits);
                 value.is_nan().then_some(Value::F64(value))
             }

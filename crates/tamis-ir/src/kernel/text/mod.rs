@@ -145,23 +145,23 @@ impl Parser {
         }
     }
 
-    /// A parser of one line whose names are those of a kernel, and its tokens.
-    pub(crate) fn within(kernel: Kernel, text: &str) -> Result<(Parser, Cursor), (Kernel, Diagnostic)> {
+    /// A parser of one line whose names are those of a kernel, and its tokens. The parser takes the
+    /// kernel if the line has tokens.
+    pub(crate) fn within(kernel: &mut Kernel, text: &str) -> Result<(Parser, Cursor), Diagnostic> {
         let end = Span::new(text.len()..text.len());
-        let lines = match lexer::lex(text) {
-            Ok(lines) => lines,
-            Err(d) => return Err((kernel, d)),
-        };
+        let lines = lexer::lex(text)?;
         let mut parser = Parser::new(lines, end);
         let buffers = kernel.buffers.iter().enumerate();
         let buffers = buffers.map(|(k, buffer)| (buffer.name.clone(), Named::Buffer(BufferId(k as u32))));
         let vars = kernel.vars.iter().enumerate().map(|(k, var)| (var.name.clone(), Named::Var(VarId(k as u32))));
         parser.names = buffers.chain(vars).collect();
-        parser.kernel = kernel;
         let indent = parser.lines.first().map_or(0, |line| line.indent);
         match parser.line(indent) {
-            Some(c) if parser.lines.len() == 1 => Ok((parser, c)),
-            _ => Err((parser.kernel, wrong("one line is expected", end, "write one line"))),
+            Some(c) if parser.lines.len() == 1 => {
+                std::mem::swap(&mut parser.kernel, kernel);
+                Ok((parser, c))
+            }
+            _ => Err(wrong("one line is expected", end, "write one line")),
         }
     }
 
