@@ -1,11 +1,11 @@
 //! Loops of every kind and vectors of every form: machine code and C compute what the interpreter does.
 
 #[path = "../../tamis-ir/tests/common/kinds.rs"]
-mod kinds;
+mod random_kinds;
 
 use crate::common::native::NativeKernel;
 use crate::common::{run_llvm, same};
-use kinds::{HEADER, memory, random_body};
+use random_kinds::{HEADER, memory, random_body};
 use tamis_backend::runtime::run_on_arrays;
 use tamis_backend::{CodegenOptions, c, llvm};
 use tamis_ir::kernel::{Array, Kernel, Memory, run};

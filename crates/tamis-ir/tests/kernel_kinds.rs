@@ -2,9 +2,9 @@
 //! races. Random kernels compute the same serially, by their kinds, and when they are legalised.
 
 #[path = "common/kinds.rs"]
-mod kinds;
+mod random_kinds;
 
-use kinds::{HEADER, memory, random_body};
+use random_kinds::{HEADER, memory, random_body};
 use tamis_ir::kernel::{Array, Failure, Kernel, Memory, Role, run, run_serially};
 
 fn parse(body: &str) -> Kernel {
