@@ -48,6 +48,16 @@ class Explanation:
         """The kernel: typed scalars, buffers and loops."""
         return self._inner.kernel
 
+    def after(self, pass_name: str) -> list[str]:
+        """The kernel after each run of a pass: ``"lower"``, or a pass of the optimiser.
+
+        >>> import tamis as tm
+        >>> e = tm.explain("y[i] = A[i,j] * x[j]", A=tm.gallery.laplacian(10), x=tm.tensor([1.0] * 100))
+        >>> len(e.after("const_prop")), e.after("compact_ids") == [e.kernel]
+        (3, True)
+        """
+        return self._inner.after(pass_name)
+
     @property
     def c(self) -> str:
         """The kernel as C source, which compiles unchanged."""

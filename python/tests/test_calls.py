@@ -160,6 +160,9 @@ def test_explanations() -> None:
     p = tm.explain(tm.program(SPGEMM), a, a)
     assert p.cost is None and "gustavson" in repr(p) and p.c
     assert tm.explain(SPGEMM, A=a, B=a).program == p.program
+    assert e.after("compact_ids") == [e.kernel]
+    with pytest.raises(tm.Error, match="there is no pass `csee`"):
+        e.after("csee")
     assert "loops j, i" in tm.explain("y[i] = A[i,j] * x[j]", A=a, x=x, order="j").schedule
 
 

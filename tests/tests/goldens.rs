@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use tamis::compile::{CompileOptions, Signature};
 use tamis_ir::Program;
+use tamis_ir::kernel::Kernel;
+use tamis_ir::looplet::Looplet;
 use tamis_tensor::Tensor;
 use tamis_tests::filetest::{Section, sections, stage};
 
@@ -82,6 +85,46 @@ fn every_stage_of_every_example() {
     }
     assert!(names.len() >= 40, "{names:?}");
     assert!(failures.is_empty(), "{}\nTAMIS_BLESS=1 rewrites them, if this is meant", failures.join("\n"));
+}
+
+/// The kernels of goldens and filetests parse back to their text.
+#[test]
+fn kernels_read_back() {
+    let mut read = 0;
+    for folder in ["tests/goldens", "tests/filetests"] {
+        for entry in std::fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            for block in text.split("```kernel\n").skip(1) {
+                let (block, _) = block.split_once("```").unwrap();
+                let kernel = Kernel::parse(block).unwrap_or_else(|d| panic!("{}: {}", path.display(), d.render(false)));
+                assert_eq!(kernel.to_string().trim_end(), block.trim_end(), "{}", path.display());
+                read += 1;
+            }
+        }
+    }
+    assert!(read > 80, "{read}");
+}
+
+/// The looplets of all examples parse back to their text, with the names of the kernel before the
+/// optimiser.
+#[test]
+fn looplets_read_back() {
+    let mut read = 0;
+    for (name, section) in examples() {
+        let program = Program::parse(&section.program).unwrap();
+        let tensors: Vec<&Tensor> = section.combinations[0].iter().map(|(_, tensor)| tensor).collect();
+        let explanation = tamis::explain(&program, &Signature::of(&tensors), &CompileOptions::default()).unwrap();
+        let mut kernel = explanation.after("lower").unwrap()[0].clone();
+        for line in explanation.looplets().iter().flat_map(|text| text.lines()) {
+            let Some((_, text)) = line.split_once(": ") else { continue };
+            let looplet = Looplet::parse(&mut kernel, text);
+            let looplet = looplet.unwrap_or_else(|d| panic!("{name}: {}\n{kernel}", d.render(false)));
+            assert_eq!(looplet.show(&kernel), text, "{name}");
+            read += 1;
+        }
+    }
+    assert!(read > 150, "{read}");
 }
 
 /// The text of a stage for a section of `kernels.md`.

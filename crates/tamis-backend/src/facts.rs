@@ -90,6 +90,7 @@ impl KernelFacts {
                 // by a select.
                 Expr::Call(Op::Coalesce, _, operands) => worklist.push(operands[0]),
                 Expr::Call(_, _, operands) => worklist.extend(operands),
+                Expr::Vector(vector) => worklist.extend(vector.operands()),
                 Expr::Const(_) => {}
             }
         }
@@ -124,6 +125,14 @@ impl KernelFacts {
                 }
                 Stmt::Labelled { body, .. } => self.block(body, depth + 1, found)?,
                 Stmt::Break(_) => {}
+                Stmt::Prefetch { buffer, index, .. } => {
+                    self.access(*buffer);
+                    found.roots.push(*index);
+                }
+                // Legalisation leaves none of these.
+                Stmt::MaskedStore { .. } | Stmt::Update { .. } | Stmt::Barrier => {
+                    return Err(bug("vectors and threads are not legalised".to_string()));
+                }
                 Stmt::Grow { buffer, len, .. } => {
                     self.grows[buffer.index()] = true;
                     self.used[buffer.index()] = true;
@@ -185,7 +194,7 @@ impl KernelFacts {
     /// True if a buffer is a tile on the stack: it fits there together with the tiles before it.
     pub(crate) fn on_stack(kernel: &Kernel, buffer: BufferId) -> bool {
         let bytes = |buffer: &BufferInfo| match buffer.role {
-            Role::Tile(size) => (size as usize).saturating_mul(buffer.elem.size()),
+            Role::Tile(size) | Role::Shared(size) => (size as usize).saturating_mul(buffer.elem.size()),
             _ => 0,
         };
         let tiles = kernel.buffers.iter().take(buffer.index() + 1).map(bytes).filter(|bytes| *bytes <= MAX_TILE_BYTES);
@@ -217,6 +226,7 @@ fn check_expressions(kernel: &Kernel) -> Result<(), Diagnostic> {
                     return Err(bug(format!("`{}` in {operand} is not an operator", kernel.show(id))));
                 }
             }
+            Expr::Vector(_) => return Err(bug("vectors are not legalised".to_string())),
             Expr::Const(_) | Expr::Var(_) => {}
         }
         if depth > MAX_DEPTH {
@@ -249,7 +259,7 @@ fn find_index_arithmetic(kernel: &Kernel, definitions: &[(VarId, ExprId)]) -> Ve
                     let arithmetic = [Op::Add, Op::Sub, Op::Mul, Op::FloorDiv, Op::Mod, Op::Min, Op::Max];
                     arithmetic.contains(op) && operands.iter().all(like)
                 }
-                Expr::Call(..) => false,
+                Expr::Call(..) | Expr::Vector(_) => false,
             });
         }
         let mut changed = false;

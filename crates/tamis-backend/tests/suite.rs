@@ -4,6 +4,7 @@
 mod cache;
 mod common;
 mod kernels;
+mod kinds;
 mod operators;
 mod random_kernels;
 mod sorting;

@@ -18,7 +18,7 @@ fn kernel(dtype: DType) -> Kernel {
     let (from, to) = (b.param("from", DType::I64), b.param("to", DType::I64));
     let (zero, one, start, stop) = (b.int(0), b.int(1), b.get(from), b.get(to));
     let three = b.constant(Value::I64(3).cast(dtype));
-    let hint = Hint { vectorise: true, unroll: false, ..Hint::default() };
+    let hint = Hint { vectorise: true, ..Hint::default() };
     let len = b.call(Op::Sub, &[stop, start]);
     b.emit(Stmt::Fill { buffer: z, start, len, value: three });
     let k = b.new_var("k", DType::I64, false);
@@ -97,13 +97,7 @@ fn dependent_iterations_are_not_vectorised() {
         let sum = b.call(Op::Add, &[last, own]);
         b.store(y, index, sum);
     });
-    b.emit(Stmt::For {
-        var: k,
-        start: one,
-        stop,
-        body,
-        hint: Hint { vectorise: true, unroll: false, ..Hint::default() },
-    });
+    b.emit(Stmt::For { var: k, start: one, stop, body, hint: Hint { vectorise: true, ..Hint::default() } });
     let kernel = b.finish();
     let memory = Memory { arrays: vec![Array::from_values((0..200).map(Value::I64))], scalars: Vec::new() };
     let expected = run(&kernel, memory.clone(), 100_000).unwrap();
@@ -124,13 +118,7 @@ fn partial(dtype: DType) -> Kernel {
         let var = b.new_var("k", DType::I64, false);
         let k = b.get(var);
         let body = b.block(|b| body(b, k));
-        b.emit(Stmt::For {
-            var,
-            start: zero,
-            stop: width,
-            body,
-            hint: Hint { vectorise: true, unroll: false, ..Hint::default() },
-        });
+        b.emit(Stmt::For { var, start: zero, stop: width, body, hint: Hint { vectorise: true, ..Hint::default() } });
     };
     over(&mut b, &|b, k| {
         let place = b.add(from, k);
@@ -203,7 +191,7 @@ fn rows(dtype: DType, kind: SumUse) -> Kernel {
     let x = b.buffer("x", Elem::Value(dtype), Role::Input);
     let sums = b.buffer("sums", Elem::Value(dtype), Role::Output);
     let (zero, one, stop) = (b.int(0), b.int(1), b.int(9));
-    let hint = Hint { vectorise: true, unroll: false, ..Hint::default() };
+    let hint = Hint { vectorise: true, ..Hint::default() };
     let (up, down) = (b.variable("up", Value::I64(1).cast(dtype)), b.variable("down", Value::I64(9).cast(dtype)));
     let mut label = None;
     b.block(|b| b.labelled(|_, made| label = Some(made)));

@@ -43,7 +43,7 @@ pub(crate) fn program(
     let analysis = tamis::analyze::analyze_program(&program, &tensors, &options)?;
     let mut texts = Vec::new();
     for stage in wanted {
-        texts.push((stages::name(*stage), stages::of_stage(*stage, &program, Some(&explanation))?));
+        texts.push((stages::name(*stage).into(), stages::of_stage(*stage, &program, Some(&explanation))?));
     }
     stages::show(texts, Some(&analysis), args, shell)
 }

@@ -233,6 +233,13 @@ pub struct ExplainArgs {
     /// Scheduling commands to apply first, such as "reorder(i,k,j); split(k,k0,k1,32)"
     #[arg(short, long, value_name = "COMMANDS", allow_hyphen_values = true)]
     pub schedule: Vec<String>,
+    /// Show the kernel after each run of a pass, such as cse, or lower for the kernel before all
+    /// passes; may be repeated
+    #[arg(long, value_name = "PASS", conflicts_with = "analyze")]
+    pub print_after: Vec<String>,
+    /// Leave out the passes after the first run of this one
+    #[arg(long, value_name = "PASS", conflicts_with = "analyze")]
+    pub stop_after: Option<String>,
     /// Show the code with checks of every array access
     #[arg(long, conflicts_with = "analyze")]
     pub check: bool,

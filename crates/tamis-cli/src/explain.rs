@@ -33,7 +33,8 @@ fn has_program_options(args: &ExplainArgs) -> bool {
     let ExplainArgs { subject: _, json: _, inputs, order, keep, operators, formats, dtypes, emit, schedule, .. } = args;
     let texts =
         order.len() + formats.len() + dtypes.len() + schedule.len() + inputs.len() + operators.len() + emit.len();
-    texts > 0 || *keep || args.check || args.analyze
+    let passes = !args.print_after.is_empty() || args.stop_after.is_some();
+    texts > 0 || *keep || args.check || args.analyze || passes
 }
 
 fn options_of_code(code: &str) -> CommandError {

@@ -8,6 +8,7 @@ use crate::shell::{CommandError, CommandResult, Shell};
 use crate::source::{is_notation, source};
 use crate::{analyze, operators};
 use serde_json::{Map, Value as Json, json};
+use std::borrow::Cow;
 use std::io::Write;
 use tamis::analyze::Analysis;
 use tamis::compile::{CompileOptions, Signature};
@@ -26,17 +27,16 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
     let operators = operators::read(&args.operators)?;
     if is_notation(text, &source) {
         if stages.is_empty() {
-            stages.push(Stage::Schedule);
+            stages.extend(default_stage(args, Stage::Schedule));
         }
         let planned = PlannedNotation::new(&source, &operators, &formats, &dtypes, args)?;
-        let explanation = planned.explain(args, shell)?;
-        let mut texts = Vec::new();
+        let (explanation, mut texts) = after_passes(planned.explain(args, shell)?, args)?;
         for stage in stages {
             let text = match stage {
                 Stage::Schedule => planned.plan.comments() + &explanation.schedule(),
                 other => of_stage(other, &planned.plan.program, Some(&explanation))?,
             };
-            texts.push((name(stage), text));
+            texts.push((name(stage).into(), text));
         }
         let analysis = if args.analyze { Some(planned.analyze(args)?) } else { None };
         return show(texts, analysis.as_ref(), args, shell);
@@ -49,24 +49,65 @@ pub(crate) fn explain(text: &ProgramText, args: &ExplainArgs, shell: &mut Shell)
         return Err(CommandError::usage(vec![d.help("give formats of a program's tensors: -f A=csr")]));
     }
     if stages.is_empty() {
-        stages.push(Stage::Program);
+        stages.extend(default_stage(args, Stage::Program));
     }
     let program = Program::parse_source_with(&source, &operators)?;
     check_names(&program, &formats, &dtypes)?;
     let explanation = match &stages[..] {
-        [Stage::Program] if args.schedule.is_empty() => None,
+        [Stage::Program] if args.schedule.is_empty() && args.print_after.is_empty() => None,
         _ => Some(compile(&program, &formats, &dtypes, args, shell)?),
     };
-    let mut texts = Vec::new();
+    let (explanation, mut texts) = match explanation {
+        Some(explanation) => {
+            let (explanation, texts) = after_passes(explanation, args)?;
+            (Some(explanation), texts)
+        }
+        None => (None, Vec::new()),
+    };
     for stage in stages {
-        texts.push((name(stage), of_stage(stage, &program, explanation.as_ref())?));
+        texts.push((name(stage).into(), of_stage(stage, &program, explanation.as_ref())?));
     }
     show(texts, None, args, shell)
 }
 
+/// The stage to show where none is requested: the kernel that a pass leaves, if compilation ends
+/// there, and nothing beside kernels after passes.
+fn default_stage(args: &ExplainArgs, usual: Stage) -> Option<Stage> {
+    match (&args.stop_after, args.print_after.is_empty()) {
+        (Some(_), _) => Some(Stage::Kernel),
+        (None, true) => Some(usual),
+        (None, false) => None,
+    }
+}
+
+/// A heading and a text.
+pub(crate) type Titled = (Cow<'static, str>, String);
+
+/// The kernels after the requested passes, and the explanation of a compilation that ends where it
+/// is requested to.
+fn after_passes(explanation: Explanation, args: &ExplainArgs) -> Result<(Explanation, Vec<Titled>), CommandError> {
+    let usage = |d: Diagnostic| CommandError::usage(vec![d]);
+    let mut texts = Vec::new();
+    for pass in &args.print_after {
+        let kernels = explanation.after(pass).map_err(usage)?;
+        for (k, kernel) in kernels.iter().enumerate() {
+            let heading = match kernels.len() {
+                1 => format!("after {pass}"),
+                runs => format!("after {pass}, run {} of {runs}", k + 1),
+            };
+            texts.push((heading.into(), kernel.to_string()));
+        }
+    }
+    let explanation = match &args.stop_after {
+        Some(pass) => explanation.stop_after(pass).map_err(usage)?,
+        None => explanation,
+    };
+    Ok((explanation, texts))
+}
+
 /// Shows stages, and the analysis of a run.
 pub(crate) fn show(
-    mut texts: Vec<(&'static str, String)>,
+    mut texts: Vec<Titled>,
     analysis: Option<&Analysis>,
     args: &ExplainArgs,
     shell: &mut Shell,
@@ -78,8 +119,8 @@ pub(crate) fn show(
         return shell.print_json(&Json::Object(document));
     }
     if let Some(analysis) = analysis {
-        texts.push(("analysis", analysis.to_string()));
-        texts.extend(args.parts.then(|| ("parts", analysis.kernel_loops())));
+        texts.push(("analysis".into(), analysis.to_string()));
+        texts.extend(args.parts.then(|| ("parts".into(), analysis.kernel_loops())));
     }
     // A single stage has no heading, so that other programs can read it.
     let headings = texts.len() > 1;

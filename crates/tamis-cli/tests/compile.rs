@@ -248,3 +248,29 @@ fn results_that_do_not_fit() {
     let shown = transcript(&["run", "outer.py", "x=rand(3000000; 0.000001)"], folder.path());
     assert!(shown.contains("[1]") && shown.contains("E0706") && shown.contains("72.0 TB"), "{shown}");
 }
+
+/// Kernels between passes, and a compilation that ends behind one.
+#[test]
+fn kernels_after_passes() {
+    let folder = folder();
+    program(folder.path());
+    let line = ["explain", "spmv.py", "-f", "A=csr"];
+    let after = |options: &[&str]| output(&[&line[..], options].concat(), folder.path());
+    let lowered = after(&["--print-after", "lower"]);
+    assert!(lowered.starts_with("kernel spmv\n") && lowered.contains("let y0_skipped: bool"), "{lowered}");
+    let runs = after(&["--print-after", "const_prop", "--print-after", "cse"]);
+    for heading in ["== after const_prop, run 1 of 3 ==", "== after const_prop, run 3 of 3 ==", "== after cse =="] {
+        assert!(runs.contains(heading), "{runs}");
+    }
+    // Later stages show what the kernel would be without the passes behind it.
+    assert_eq!(after(&["--stop-after", "lower"]), lowered);
+    assert_eq!(after(&["--stop-after", "compact_ids", "--emit", "c"]), after(&["--emit", "c"]));
+    let notation = ["explain", "y[i] = A[i,j] * x[j]", "-f", "A=csr", "--print-after", "scalar_promotion"];
+    assert!(output(&notation, folder.path()).contains("for i in 0..A_n0\n"));
+    let unknown = transcript(&[&line[..], &["--print-after", "csee"]].concat(), folder.path());
+    for part in ["there is no pass `csee`", "did you mean `cse`?", "the passes are, in order: lower, const_prop"] {
+        assert!(unknown.contains(part), "{unknown}");
+    }
+    assert_eq!(status(&[&line[..], &["--stop-after", "csee"]].concat(), folder.path()), 2);
+    assert_eq!(status(&["explain", "E0402", "--stop-after", "cse"], folder.path()), 2);
+}

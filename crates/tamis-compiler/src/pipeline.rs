@@ -43,6 +43,8 @@ pub struct Options {
     /// The kernel does a part of the outermost loop (`lower::outer_partition`). A program that cannot be cut
     /// is refused, which says why.
     pub part: bool,
+    /// Whether the kernel after each pass is kept, in [`Compilation::snapshots`].
+    pub snapshots: bool,
 }
 
 /// A compiled kernel with the history of its compilation.
@@ -61,6 +63,9 @@ pub struct Compilation {
     pub counting: Option<Box<(Counting, Kernel)>>,
     /// The passes, in order.
     pub passes: Vec<PassReport>,
+    /// The kernel after lowering and after each pass of the optimiser, with the name of the pass,
+    /// if that is requested.
+    pub snapshots: Vec<(&'static str, Kernel)>,
     /// Performance warnings.
     pub warnings: Vec<Diagnostic>,
 }
@@ -143,7 +148,11 @@ pub fn compile_checked(
     };
     let program = &program;
     passes.push(PassReport { name: "schedule", time: start.elapsed(), statements: None });
+    let mut snapshots = Vec::new();
     let mut timed = |name: &'static str, time: Duration, kernel: &Kernel| {
+        if options.snapshots {
+            snapshots.push((name, kernel.clone()));
+        }
         passes.push(PassReport { name, time, statements: Some(kernel.size()) });
     };
     let start = Instant::now();
@@ -155,7 +164,8 @@ pub fn compile_checked(
     timed("lower", start.elapsed(), &lowered.kernel);
     check_size(program, &lowered.kernel)?;
     let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());
-    lowered.kernel = opt::optimise_with(kernel, &opt::Options { strict: options.strict }, &mut timed);
+    lowered.kernel =
+        opt::optimise_with(kernel, &opt::Options { strict: options.strict, ..opt::Options::default() }, &mut timed);
     let counting = lowered.visits.map(|buffer| {
         let start = Instant::now();
         let (kernel, counting) = counts::instrument(&lowered.kernel, buffer, program.indices.len());
@@ -166,7 +176,7 @@ pub fn compile_checked(
     lowered.kernel.verify().map_err(|wrong| invalid(program, &wrong))?;
     timed("verify", start.elapsed(), &lowered.kernel);
     let warnings = std::mem::take(&mut lowered.warnings);
-    Ok(Compilation { lowered, program: program.clone(), inserted, checked, counting, passes, warnings })
+    Ok(Compilation { lowered, program: program.clone(), inserted, checked, counting, passes, snapshots, warnings })
 }
 
 /// The program with loops split for blocked parameters, checked, if some are blocked and every

@@ -1,17 +1,17 @@
 //! Random kernels mean the same after every pass: the same memory, the same failure.
 
 #[path = "common/nests.rs"]
-mod nests;
+pub(crate) mod nests;
 #[path = "../../tamis-backend/tests/common/operators.rs"]
 #[allow(dead_code)]
 mod operators;
 #[path = "../../tamis-backend/tests/common/random.rs"]
 #[allow(dead_code)]
-mod random;
+pub(crate) mod random;
 #[path = "common/rows.rs"]
-mod rows;
+pub(crate) mod rows;
 
-use tamis_compiler::opt::{Options, PASSES, Pass};
+use tamis_compiler::opt::{Options, PASSES, Pass, Target, VECTOR_PASSES};
 use tamis_ir::kernel::{Array, Failure, Kernel, Memory, Role, run};
 use tamis_ir::{Kind, Value};
 
@@ -93,7 +93,7 @@ fn outcome(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<Result<Memor
     }
 }
 
-const STRICT: Options = Options { strict: true };
+const STRICT: Options = Options { strict: true, target: Target::AVX2 };
 
 #[test]
 fn all_passes_in_order() {
@@ -181,4 +181,28 @@ fn in_tiles(name: &str, seeds: std::ops::Range<u64>, kernel: fn(u64) -> (Kernel,
     assert!(compared > 3000, "{compared}");
     // Most of them are as they should be for tiles, and many are not.
     assert!((compared / 3..compared * 9 / 10).contains(&tiled), "{tiled} of {compared}");
+}
+
+/// Loops over vectors compute what the loops did, for every target; strict, so that sums stay in order.
+#[test]
+fn loops_over_vectors() {
+    let legality = PASSES.iter().filter(|pass| pass.name == "vectorize_legality");
+    let passes: Vec<Pass> = legality.chain(VECTOR_PASSES).copied().collect();
+    let (mut compared, mut vectorised) = (0, 0);
+    for seed in 70_000..71_000 {
+        for make in [|seed| random::kernel(seed, false), nests::kernel, rows::kernel] {
+            for target in [Target::SSE2, Target::AVX2, Target::AVX512] {
+                let (kernel, memory) = make(seed);
+                let options = Options { strict: true, target };
+                let after = passes.iter().fold(kernel.clone(), |kernel, pass| (pass.run)(kernel, &options));
+                if !after.is_plain() && check_on(seed, kernel, memory, &passes, &options) {
+                    vectorised += 1;
+                    let plain = after.legalized();
+                    plain.verify().unwrap_or_else(|reason| panic!("seed {seed}: {reason}\n{plain}"));
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert!(vectorised > 300, "{vectorised} of {compared}");
 }

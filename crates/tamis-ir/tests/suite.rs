@@ -3,6 +3,9 @@
 mod adjoint;
 mod derivatives;
 mod hostile_programs;
+mod kernel_kinds;
+mod kernel_text;
 mod laws;
+mod looplet_text;
 mod operators;
 mod programs;

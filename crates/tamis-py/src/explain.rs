@@ -57,6 +57,12 @@ impl PyExplanation {
         self.explanation.kernel().to_string()
     }
 
+    /// The kernel after each run of a pass.
+    fn after(&self, py: Python<'_>, pass_name: &str) -> PyResult<Vec<String>> {
+        let kernels = self.explanation.after(pass_name).map_err(|d| errors::raise_one(py, d))?;
+        Ok(kernels.iter().map(|kernel| kernel.to_string()).collect())
+    }
+
     #[getter]
     fn c(&self, py: Python<'_>) -> PyResult<String> {
         self.explanation.c().map_err(|d| errors::raise_one(py, d))

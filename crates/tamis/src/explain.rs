@@ -12,6 +12,7 @@ use tamis_compiler::lower::{BoundStorage, Policy, WriteMode, lower_partition};
 use tamis_compiler::pipeline::{self, Compilation, PassReport};
 use tamis_compiler::schedule::classify;
 use tamis_ir::algebra::Kind;
+use tamis_ir::diag::did_you_mean;
 use tamis_ir::kernel::BufferId;
 use tamis_ir::kernel::Kernel;
 use tamis_ir::program::{Attributes, StmtId, StmtKind};
@@ -54,7 +55,7 @@ pub struct Explanation {
 /// # Ok::<(), Diagnostics>(())
 /// ```
 pub fn explain(program: &Program, signature: &Signature, options: &CompileOptions) -> Result<Explanation, Diagnostics> {
-    let passes = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
+    let passes = pipeline::Options { strict: options.strict, snapshots: true, ..pipeline::Options::default() };
     let compile = |program: &Program| {
         crate::compile::check_policies(program, &program.check(&signature.types)?, &options.schedule)?;
         let mut compilation = pipeline::compile(program, &signature.types, &signature.layouts, passes)?;
@@ -75,6 +76,22 @@ pub fn explain(program: &Program, signature: &Signature, options: &CompileOption
         Some((scheduled, _)) => compile(&scheduled),
         None => compile(program),
     }
+}
+
+/// The diagnostic for a pass that does not exist.
+fn unknown_pass(pass: &str, names: impl Iterator<Item = &'static str>) -> Diagnostic {
+    let mut known: Vec<&str> = Vec::new();
+    for name in names {
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
+    let d = Diagnostic::new(Code::E0905, format!("there is no pass `{pass}`"));
+    let d = match did_you_mean(pass, known.iter().copied()) {
+        Some(meant) => d.help(format!("did you mean `{meant}`?")),
+        None => d,
+    };
+    d.help(format!("the passes are, in order: {}", known.join(", ")))
 }
 
 /// Warnings for loops that are declared parallel, and run sequentially.
@@ -227,6 +244,35 @@ impl Explanation {
     /// The kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.compilation.lowered.kernel
+    }
+
+    /// The kernel after each run of a pass: `lower`, or a pass of the optimiser. Passes that expose
+    /// opportunities for others run more than once. An unknown pass is a diagnostic that lists them.
+    ///
+    /// ```
+    /// use tamis::prelude::*;
+    /// let program = Program::parse("def f(x):\n    y = tensor('dense')\n    for i in _:\n        y[i] = x[i]\n    return y\n")?;
+    /// let signature = Signature::assumed(&program, &[], &[])?;
+    /// let explanation = tamis::explain(&program, &signature, &CompileOptions::default())?;
+    /// assert_eq!(explanation.after("const_prop")?.len(), 3);
+    /// assert!(explanation.after("magic").is_err());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
+    pub fn after(&self, pass: &str) -> Result<Vec<&Kernel>, Diagnostic> {
+        let snapshots = &self.compilation.snapshots;
+        let kernels: Vec<&Kernel> =
+            snapshots.iter().filter(|(name, _)| *name == pass).map(|(_, kernel)| kernel).collect();
+        if kernels.is_empty() {
+            return Err(unknown_pass(pass, snapshots.iter().map(|(name, _)| *name)));
+        }
+        Ok(kernels)
+    }
+
+    /// The explanation of a compilation that ends behind the first run of a pass: later stages show
+    /// what the kernel would be without the passes after it.
+    pub fn stop_after(mut self, pass: &str) -> Result<Explanation, Diagnostic> {
+        self.compilation.lowered.kernel = self.after(pass)?.swap_remove(0).clone();
+        Ok(self)
     }
 
     /// The kernel as a C function that compiles on its own.

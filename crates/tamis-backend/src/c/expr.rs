@@ -39,6 +39,8 @@ impl Printer<'_> {
                 }
             }
             Expr::Call(op, operand, operands) => self.call(id, *op, *operand, operands),
+            // Legalisation leaves no vectors.
+            Expr::Vector(_) => ("0".into(), Prec::Primary),
         };
         wrap(text, prec, least)
     }

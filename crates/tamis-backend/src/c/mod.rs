@@ -44,7 +44,11 @@ pub fn entry_name(kernel: &Kernel) -> String {
 /// assert!(text.contains("y[0] = x[0];"));
 /// # Ok::<(), tamis_ir::Diagnostic>(())
 /// ```
+///
+/// Vectors are printed as arrays, and operations on them as loops over their lanes, of which C
+/// compilers make vector instructions.
 pub fn print(kernel: &Kernel) -> Result<String, Diagnostic> {
+    let kernel = &*kernel.legalized();
     let facts = KernelFacts::new(kernel)?;
     let mut printer = Printer {
         kernel,
@@ -182,7 +186,8 @@ impl Printer<'_> {
                         let _ = writeln!(self.text, "    (void){data};");
                     }
                 }
-                Role::Scratch | Role::Tile(_) => {
+                // Legalisation leaves no shared buffers.
+                Role::Scratch | Role::Tile(_) | Role::Shared(_) => {
                     let name = self.names.fresh(&format!("{data}_buffer"));
                     let _ = writeln!(self.text, "    tamis_buffer {name} = {{0}};");
                     if self.facts.accessed[k] {

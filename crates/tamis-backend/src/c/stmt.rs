@@ -38,6 +38,18 @@ impl Printer<'_> {
                 let itself = |e: &Expr| matches!(e, Expr::Load(b, i) if b == buffer && i == index);
                 self.update(&target, self.kernel.buffer(*buffer).elem, *value, itself);
             }
+            // Legalisation leaves none of these.
+            Stmt::MaskedStore { .. } | Stmt::Update { .. } | Stmt::Barrier => {}
+            Stmt::Prefetch { buffer, index, distance, locality } => {
+                let data = self.buffers[buffer.index()].data.clone();
+                let index = self.expr(*index, Prec::Sum);
+                // An address outside of the array must not be formed by adding to a pointer.
+                let size = self.kernel.buffer(*buffer).elem.size();
+                let address = format!("(uintptr_t){data} + (uint64_t)({index} + {distance}) * {size}");
+                self.line("#if defined(__GNUC__)");
+                self.line(format!("__builtin_prefetch((const void *)({address}), 0, {locality});"));
+                self.line("#endif");
+            }
             Stmt::For { var, start, stop, body, .. } => self.count(*var, *start, *stop, body, None),
             Stmt::While { cond, body } => self.repeat(*cond, body, None),
             Stmt::If { cond, then, otherwise } => {
@@ -285,7 +297,7 @@ impl Printer<'_> {
                     && operands.iter().all(|e| matches!(self.kernel.expr(*e), Expr::Const(_) | Expr::Var(_)))
                     && operands.iter().all(|e| self.is_invariant(*e))
             }
-            Expr::Call(..) => false,
+            Expr::Call(..) | Expr::Vector(_) => false,
         }
     }
 

@@ -39,7 +39,7 @@ impl CacheKey {
         }
         kernel.vars.len().hash(&mut bytes);
         for var in &kernel.vars {
-            (var.dtype, var.mutable).hash(&mut bytes);
+            (var.dtype, var.lanes, var.mutable).hash(&mut bytes);
         }
         kernel.params.hash(&mut bytes);
         kernel.exprs.len().hash(&mut bytes);
@@ -74,6 +74,12 @@ impl<'a> KernelSerializer<'a> {
             match stmt {
                 Stmt::Let { var, value } | Stmt::Assign { var, value } => (var, value).hash(bytes),
                 Stmt::Store { buffer, index, value } => (buffer, index, value).hash(bytes),
+                Stmt::MaskedStore { buffer, index, value, mask } => (buffer, index, value, mask).hash(bytes),
+                Stmt::Update { buffer, index, op, value } => (buffer, index, op, value).hash(bytes),
+                Stmt::Prefetch { buffer, index, distance, locality } => {
+                    (buffer, index, distance, locality).hash(bytes);
+                }
+                Stmt::Barrier => {}
                 Stmt::For { var, start, stop, body, hint } => {
                     (var, start, stop, hint).hash(bytes);
                     self.block(body, depth + 1)?;

@@ -108,7 +108,7 @@ impl fmt::Debug for CompiledKernel {
     }
 }
 
-/// Compiles a kernel, without the cache (see [`crate::cache`]).
+/// Compiles a plain kernel ([`Kernel::legalized`]), without the cache (see [`crate::cache`]).
 pub fn compile(kernel: &Kernel, options: &CodegenOptions) -> Result<CompiledKernel, Diagnostic> {
     compile_outlined(kernel, options, None)
 }

@@ -8,7 +8,7 @@
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
 use std::collections::BTreeSet;
-use tamis_ir::kernel::{BufferId, Expr, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{BufferId, Expr, Kernel, Role, Stmt, VarId, VectorExpr};
 
 /// Minimum statements of an outlined function: each costs one or two milliseconds by itself, as
 /// much as thirty statements.
@@ -75,6 +75,9 @@ fn uses_of(kernel: &Kernel, stmt: &Stmt) -> StmtUses {
         match stmt {
             Stmt::Assign { var, .. } => _ = found.vars.insert(*var),
             Stmt::Store { buffer, .. }
+            | Stmt::MaskedStore { buffer, .. }
+            | Stmt::Update { buffer, .. }
+            | Stmt::Prefetch { buffer, .. }
             | Stmt::Grow { buffer, .. }
             | Stmt::Fill { buffer, .. }
             | Stmt::Search { buffer, .. } => _ = found.buffers.insert(*buffer),
@@ -88,13 +91,17 @@ fn uses_of(kernel: &Kernel, stmt: &Stmt) -> StmtUses {
             | Stmt::If { .. }
             | Stmt::Labelled { .. }
             | Stmt::Break(_)
+            | Stmt::Barrier
             | Stmt::Require { .. } => {}
         }
         stmt.each_expr(|id| {
             kernel.visit_expr(id, &mut |expr| match expr {
                 Expr::Var(var) => _ = found.vars.insert(*var),
-                Expr::Load(buffer, _) => _ = found.buffers.insert(*buffer),
-                Expr::Const(_) | Expr::Call(..) => {}
+                Expr::Load(buffer, _) | Expr::Vector(VectorExpr::Masked { buffer, .. }) => {
+                    _ = found.buffers.insert(*buffer);
+                }
+                Expr::Vector(VectorExpr::Ramp { .. } | VectorExpr::Splat { .. } | VectorExpr::Reduce { .. })
+                | Expr::Const(_) | Expr::Call(..) => {}
             });
         });
     });

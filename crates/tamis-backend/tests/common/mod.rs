@@ -8,7 +8,7 @@ pub mod random;
 use tamis_backend::{CodegenOptions, KernelFailure, llvm, runtime::run_on_arrays};
 use tamis_ir::algebra::Op;
 use tamis_ir::format::Width;
-use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt};
+use tamis_ir::kernel::{Array, Builder, Elem, ExprId, Hint, Kernel, LoopKind, Memory, Role, Stmt};
 use tamis_ir::{DType, Value};
 
 /// SpMV, `y[i] = sum of A[i,j] * x[j]` with A in CSR: two loops, one accumulator.
@@ -35,7 +35,7 @@ pub fn spmv(vectorise: bool) -> Kernel {
             let more = b.call(Op::Add, &[so_far, product]);
             b.assign(sum, more);
         });
-        b.emit(Stmt::For { var: p, start, stop, body, hint: Hint { vectorise, unroll: false, ..Hint::default() } });
+        b.emit(Stmt::For { var: p, start, stop, body, hint: Hint { vectorise, ..Hint::default() } });
         let total = b.get(sum);
         b.store(y, i, total);
     });
@@ -55,7 +55,7 @@ pub fn spmm(tile: u32) -> Kernel {
     let (m, n) = (b.param("m", DType::I64), b.param("n", DType::I64));
     let (zero, one, width) = (b.int(0), b.int(1), b.int(i64::from(tile)));
     let (rows, columns) = (b.get(m), b.get(n));
-    let hint = Hint { vectorise: true, unroll: true, ..Hint::default() };
+    let hint = Hint { vectorise: true, kind: LoopKind::Unrolled, ..Hint::default() };
     let tiles = b.call(Op::FloorDiv, &[columns, width]);
     let over_tile = |b: &mut Builder, body: &dyn Fn(&mut Builder, ExprId)| {
         let var = b.new_var("k", DType::I64, false);

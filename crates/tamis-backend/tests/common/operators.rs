@@ -163,7 +163,7 @@ pub fn kernel(cases: &[&OperatorCase], vectorise: bool) -> (Kernel, Memory, Vec<
             let value = b.call_in(case.op, case.operand, &operands);
             b.store(out, i, value);
         });
-        b.emit(Stmt::For { var, start, stop, body, hint: Hint { vectorise, unroll: false, ..Hint::default() } });
+        b.emit(Stmt::For { var, start, stop, body, hint: Hint { vectorise, ..Hint::default() } });
         expected.push(Array::from_values(results));
     }
     (b.finish(), Memory { arrays, scalars }, expected)

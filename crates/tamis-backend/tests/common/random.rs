@@ -4,7 +4,9 @@
 use super::operators::edge_values;
 use tamis_ir::algebra::{Op, Ty};
 use tamis_ir::format::Width;
-use tamis_ir::kernel::{Array, BufferId, Builder, Elem, ExprId, Hint, Kernel, LabelId, Memory, Role, Stmt, VarId};
+use tamis_ir::kernel::{
+    Array, BufferId, Builder, Elem, ExprId, Hint, Kernel, LabelId, LoopKind, Memory, Role, Stmt, VarId,
+};
 use tamis_ir::{DType, Kind, Value};
 
 /// Minimum number of elements of every buffer.
@@ -416,7 +418,7 @@ impl KernelGenerator {
         self.vars.pop();
         let hint = Hint {
             vectorise: self.exact && self.random.one_in(2),
-            unroll: constant && self.random.one_in(2),
+            kind: if constant && self.random.one_in(2) { LoopKind::Unrolled } else { LoopKind::Serial },
             ..Hint::default()
         };
         self.b.emit(Stmt::For { var, start, stop, body, hint });

@@ -58,6 +58,11 @@ impl Work {
                             self.operations += 1;
                             open.extend(operands);
                         }
+                        Expr::Vector(vector) => {
+                            vector.buffer().into_iter().for_each(|buffer| *self.loads.entry(buffer).or_default() += 1);
+                            self.operations += 1;
+                            open.extend(vector.operands());
+                        }
                         Expr::Const(_) | Expr::Var(_) => {}
                     }
                 }

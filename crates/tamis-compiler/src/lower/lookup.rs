@@ -9,7 +9,7 @@ use super::node::{Node, ReadSource, Step, visit_steps};
 use super::region::{COPIES, Presence, Region};
 use tamis_ir::algebra::{DType, Op};
 use tamis_ir::format::DimExpr;
-use tamis_ir::kernel::{ExprId, Hint, Stmt};
+use tamis_ir::kernel::{ExprId, Hint, LoopKind, Stmt};
 use tamis_ir::looplet::{Located, Looplet, Payload};
 use tamis_ir::program::IndexId;
 
@@ -44,7 +44,10 @@ impl Lowerer<'_> {
             body.into_iter().for_each(|stmt| self.b.emit(stmt));
         } else if !body.is_empty() {
             let body = self.visited_by(region.index, var, body);
-            let hint = Hint { unroll: self.unrolls(region), ..self.hint(region.index) };
+            let hint = Hint {
+                kind: if self.unrolls(region) { LoopKind::Unrolled } else { LoopKind::Serial },
+                ..self.hint(region.index)
+            };
             self.b.emit(Stmt::For { var, start: region.start, stop: region.stop, body, hint });
         }
     }
@@ -96,7 +99,7 @@ impl Lowerer<'_> {
     /// The hints that a program gives for a loop. `opt::vectorize_legality` decides later whether
     /// the loop may be vectorised.
     pub(super) fn hint(&self, index: IndexId) -> Hint {
-        Hint { vectorise: self.attributes[index.index()].vectorize.is_some(), unroll: false, ..Hint::default() }
+        Hint { vectorise: self.attributes[index.index()].vectorize.is_some(), ..Hint::default() }
     }
 
     /// True if a loop is to be fully unrolled.

@@ -50,6 +50,7 @@ impl IdTable {
         }
         let info = kernel.var(old);
         let new = self.new.new_var(self.stem(&info.name), info.dtype, info.mutable);
+        self.new.set_lanes(new, info.lanes);
         self.new.set_origin(new, info.origin);
         self.vars[old.index()] = Some(new);
         new
@@ -60,6 +61,10 @@ impl IdTable {
             return *new;
         }
         let new = match kernel.expr(old) {
+            Expr::Vector(vector) => {
+                let vector = vector.map(|operand| self.expr(kernel, operand));
+                self.new.vector(vector)
+            }
             Expr::Const(value) => self.new.constant(*value),
             Expr::Var(var) => {
                 let var = self.var(kernel, *var);
@@ -107,12 +112,15 @@ impl IdTable {
         new
     }
 
-    /// A name without the number suffix that made it unique.
-    fn stem<'a>(&self, name: &'a str) -> &'a str {
-        match name.rsplit_once('_') {
-            Some((stem, number)) if number.parse::<u32>().is_ok_and(|n| n >= 2) && self.names.contains(stem) => stem,
-            _ => name,
+    /// A name without the number suffixes that made it unique.
+    fn stem<'a>(&self, mut name: &'a str) -> &'a str {
+        while let Some((stem, number)) = name.rsplit_once('_')
+            && number.parse::<u32>().is_ok_and(|n| n >= 2)
+            && self.names.contains(stem)
+        {
+            name = stem;
         }
+        name
     }
 }
 

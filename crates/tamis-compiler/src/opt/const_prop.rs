@@ -237,6 +237,10 @@ impl ConstProp {
                 let operands: Vec<ExprId> = operands.iter().map(|e| self.expr(*e)).collect();
                 fold::call(&mut self.editor, op, dtype, &operands)
             }
+            Expr::Vector(vector) => {
+                let vector = vector.map(|operand| self.expr(operand));
+                self.editor.vector(vector)
+            }
             Expr::Const(_) | Expr::Var(_) => id,
         };
         self.memo.insert(id, new);
@@ -366,7 +370,17 @@ impl ConstProp {
                     out.push(stmt);
                 }
             }
-            Stmt::Break(_) => out.push(stmt),
+            Stmt::MaskedStore { buffer, .. } | Stmt::Update { buffer, .. } => {
+                self.forget(&Effects { written: vec![buffer], ..Effects::default() });
+                out.push(stmt);
+            }
+            // Other threads may have written any buffer.
+            Stmt::Barrier => {
+                let written = (0..self.editor.kernel().buffers.len() as u32).map(BufferId).collect();
+                self.forget(&Effects { written, ..Effects::default() });
+                out.push(stmt);
+            }
+            Stmt::Break(_) | Stmt::Prefetch { .. } => out.push(stmt),
         }
     }
 
@@ -611,7 +625,10 @@ mod tests {
         let sum = make.call(Op::Add, &[nothing, x]);
         make.b.store(make.y, zero, sum);
         let kernel = make.b.finish();
-        assert_eq!(testing::lines(&run(kernel.clone(), &Options { strict: true })), ["y[0] = 0.0 + x[0]"]);
+        assert_eq!(
+            testing::lines(&run(kernel.clone(), &Options { strict: true, ..Options::default() })),
+            ["y[0] = 0.0 + x[0]"]
+        );
         assert_eq!(testing::lines(&run(kernel, &Options::default())), ["y[0] = x[0]"]);
     }
 

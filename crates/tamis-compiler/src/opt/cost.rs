@@ -19,7 +19,7 @@ fn free(kernel: &Kernel, id: ExprId, budget: &mut usize) -> bool {
     *budget -= 1;
     match kernel.expr(id) {
         Expr::Const(_) | Expr::Var(_) => true,
-        Expr::Load(..) => false,
+        Expr::Load(..) | Expr::Vector(_) => false,
         Expr::Call(op, dtype, operands) => {
             !op.is_expensive(*dtype) && operands.iter().all(|e| free(kernel, *e, budget))
         }
@@ -31,7 +31,7 @@ pub(super) fn has_load(kernel: &Kernel, id: ExprId) -> bool {
     match kernel.expr(id) {
         Expr::Const(_) | Expr::Var(_) => false,
         Expr::Load(..) => true,
-        Expr::Call(..) => {
+        Expr::Call(..) | Expr::Vector(_) => {
             let mut found = false;
             kernel.visit_expr(id, &mut |e| found |= matches!(e, Expr::Load(..)));
             found
@@ -45,13 +45,13 @@ pub(super) fn operations(kernel: &Kernel, id: ExprId, limit: usize) -> usize {
         Expr::Const(_) | Expr::Var(_) => 0,
         _ if limit == 0 => 1,
         Expr::Load(_, index) => 1 + operations(kernel, *index, limit - 1),
-        Expr::Call(_, _, operands) => {
+        Expr::Call(..) | Expr::Vector(_) => {
             let mut count = 1;
-            for operand in operands {
+            for operand in kernel.expr(id).operands() {
                 if count > limit {
                     break;
                 }
-                count += operations(kernel, *operand, limit - count);
+                count += operations(kernel, operand, limit - count);
             }
             count
         }
@@ -63,7 +63,7 @@ pub(super) fn operations(kernel: &Kernel, id: ExprId, limit: usize) -> usize {
 pub(super) fn deserves_a_name(kernel: &Kernel, id: ExprId) -> bool {
     match kernel.expr(id) {
         Expr::Const(_) | Expr::Var(_) => false,
-        Expr::Load(..) => true,
+        Expr::Load(..) | Expr::Vector(_) => true,
         Expr::Call(op, dtype, operands) => {
             if op.is_expensive(*dtype) {
                 return true;

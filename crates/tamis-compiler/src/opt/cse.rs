@@ -223,7 +223,8 @@ impl CommonSubexpressions {
                 }
                 if new == operands { id } else { fold::call(&mut self.editor, op, dtype, &new) }
             }
-            Expr::Const(_) | Expr::Var(_) => id,
+            // The lanes of a masked load are not all evaluated.
+            Expr::Vector(_) | Expr::Const(_) | Expr::Var(_) => id,
         }
     }
 }

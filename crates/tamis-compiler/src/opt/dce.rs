@@ -90,6 +90,10 @@ impl Liveness {
                         exprs.push(*index);
                     }
                     Expr::Call(_, _, operands) => exprs.extend(operands),
+                    Expr::Vector(vector) => {
+                        vector.buffer().into_iter().for_each(|buffer| search.read(buffer));
+                        exprs.extend(vector.operands());
+                    }
                 }
             }
         }
@@ -111,7 +115,7 @@ impl Liveness {
             }
             match stmt {
                 Stmt::Assign { var, .. } => self.definitions[var.index()].push(number),
-                Stmt::Require { .. } | Stmt::Break(_) => self.open.push(number),
+                Stmt::Require { .. } | Stmt::Break(_) | Stmt::Barrier | Stmt::Prefetch { .. } => self.open.push(number),
                 _ => {}
             }
             for buffer in stmt.writes() {
@@ -214,7 +218,13 @@ impl DeadStores {
                 self.write(*buffer);
                 self.overwritten.push((*buffer, *index));
             }
-            Stmt::Fill { buffer, .. } => self.write(*buffer),
+            Stmt::Fill { buffer, .. } | Stmt::MaskedStore { buffer, .. } => self.write(*buffer),
+            Stmt::Update { buffer, .. } => {
+                self.read(*buffer);
+                self.write(*buffer);
+            }
+            // Other threads read what was stored before a barrier.
+            Stmt::Barrier => self.overwritten.clear(),
             Stmt::Sort { buffer, flags, .. } => {
                 self.read(*buffer);
                 flags.iter().for_each(|flags| self.read(*flags));
@@ -269,7 +279,7 @@ impl DeadStores {
                 }
                 self.overwritten.clear();
             }
-            Stmt::Grow { .. } | Stmt::Require { .. } => {}
+            Stmt::Grow { .. } | Stmt::Require { .. } | Stmt::Prefetch { .. } => {}
         }
         stmt.each_expr(|id| self.evaluate(id, live));
         out.push(stmt);

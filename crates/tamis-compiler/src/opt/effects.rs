@@ -44,9 +44,11 @@ impl Effects {
                     self.grown.push(*buffer);
                     self.fails = true;
                 }
-                Stmt::Store { buffer, .. } | Stmt::Fill { buffer, .. } | Stmt::Sort { buffer, .. } => {
-                    self.written.push(*buffer);
-                }
+                Stmt::Store { buffer, .. }
+                | Stmt::MaskedStore { buffer, .. }
+                | Stmt::Update { buffer, .. }
+                | Stmt::Fill { buffer, .. }
+                | Stmt::Sort { buffer, .. } => self.written.push(*buffer),
                 Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Finalize { workspace, .. } => {
                     self.written.extend(workspace.buffers());
                     self.grown.extend(workspace.buffers());
@@ -187,13 +189,13 @@ fn variables(kernel: &Kernel, id: ExprId, known: &mut FxHashMap<ExprId, Vec<(Var
         Expr::Const(_) => Vec::new(),
         Expr::Var(var) => vec![(*var, 1)],
         Expr::Load(_, index) => variables(kernel, *index, known),
-        Expr::Call(_, _, operands) => {
+        Expr::Call(..) | Expr::Vector(_) => {
             if let Some(found) = known.get(&id) {
                 return found.clone();
             }
             let mut found: Vec<(VarId, u32)> = Vec::new();
-            for operand in operands {
-                for (var, count) in variables(kernel, *operand, known) {
+            for operand in kernel.expr(id).operands() {
+                for (var, count) in variables(kernel, operand, known) {
                     match found.iter_mut().find(|(other, _)| *other == var) {
                         Some((_, total)) => *total = (*total + count).min(4),
                         None => found.push((var, count)),

@@ -213,6 +213,10 @@ fn rewrite_once(
             let new: Vec<ExprId> = operands.iter().map(|e| rewrite_once(b, *e, map, done)).collect();
             if new == operands { id } else { call(b, op, dtype, &new) }
         }
+        Expr::Vector(vector) => {
+            let vector = vector.map(|operand| rewrite_once(b, operand, map, done));
+            b.vector(vector)
+        }
         Expr::Const(_) | Expr::Var(_) => id,
     };
     done.insert(id, new);

@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::DType;
 use tamis_ir::algebra::{Op, Value};
 use tamis_ir::kernel::rewrite::{evaluated_first, is_always_there};
-use tamis_ir::kernel::{Assumption, Block, BufferId, Expr, ExprId, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{Assumption, Block, BufferId, Expr, ExprId, Kernel, Role, Stmt, VarId, VectorExpr};
 
 /// A pass that tracks in-bounds elements on its walk through a kernel.
 pub(super) trait InBoundsPass {
@@ -166,6 +166,7 @@ impl InBounds {
                 None => false,
             },
             Expr::Load(buffer, _) => self.is_bounded(*buffer, bound),
+            Expr::Vector(_) => false,
             // a * m + k < n * m
             Expr::Call(Op::Add, DType::I64, sum) => match (kernel.expr(sum[0]), kernel.expr(bound)) {
                 (Expr::Call(Op::Mul, DType::I64, product), Expr::Call(Op::Mul, DType::I64, all)) => {
@@ -304,6 +305,9 @@ pub(super) fn certain_loads(kernel: &Kernel, id: ExprId, visit: &mut impl FnMut(
             Expr::Call(op, dtype, operands) => {
                 open.extend(&operands[..evaluated_first(*op, *dtype, operands)]);
             }
+            // Of masked loads, only the mask is certain.
+            Expr::Vector(VectorExpr::Masked { mask, .. }) => open.push(*mask),
+            Expr::Vector(vector) => open.extend(vector.operands()),
         }
     }
 }

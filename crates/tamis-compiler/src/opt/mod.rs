@@ -27,11 +27,15 @@ mod scalar_promotion;
 mod sink;
 mod sink_init;
 mod split_exprs;
+mod target;
 #[cfg(test)]
 mod testing;
 mod unroll;
 mod unswitch;
+mod vectorize;
 mod vectorize_legality;
+
+pub use target::Target;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -42,6 +46,8 @@ use tamis_ir::kernel::{Block, Builder, Kernel};
 pub struct Options {
     /// Floats exactly as written: zeros keep their sign, and no sum is reassociated.
     pub strict: bool,
+    /// The processor that vectors are made for.
+    pub target: Target,
 }
 
 /// A pass over kernels.
@@ -83,20 +89,33 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "compact_ids", run: compact_ids::run },
 ];
 
+/// Passes that make vectors, for back ends that say what the kernel says. They follow [`PASSES`],
+/// and are not part of the pipeline yet.
+pub const VECTOR_PASSES: &[Pass] = &[Pass { name: "vectorize", run: vectorize::run }];
+
 /// Runs all passes.
 pub fn optimise(kernel: Kernel, options: &Options) -> Kernel {
     optimise_with(kernel, options, |_, _, _| {})
 }
 
-/// Runs all passes and reports each one's name, its time, and the resulting kernel.
+/// Runs all passes and reports each one's name, its time, and the resulting kernel. Debug builds
+/// verify the kernel after every pass. A kernel with vectors or concurrent loops is left as it is.
 pub fn optimise_with(
     mut kernel: Kernel,
     options: &Options,
     mut observe: impl FnMut(&'static str, Duration, &Kernel),
 ) -> Kernel {
+    // Passes work on single values, as the lowerer makes them.
+    if !kernel.is_plain() {
+        return kernel;
+    }
     for pass in PASSES {
         let start = Instant::now();
         kernel = (pass.run)(kernel, options);
+        #[cfg(debug_assertions)]
+        if let Err(reason) = kernel.verify() {
+            panic!("`{}` made a kernel that is not well-formed: {reason}\n{kernel}", pass.name);
+        }
         observe(pass.name, start.elapsed(), &kernel);
     }
     kernel

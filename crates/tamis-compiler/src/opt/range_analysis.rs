@@ -114,7 +114,7 @@ impl Ranges {
             return self.editor.constant(Value::Bool(holds));
         }
         match self.editor.kernel().expr(id).clone() {
-            Expr::Const(_) | Expr::Var(_) => id,
+            Expr::Vector(_) | Expr::Const(_) | Expr::Var(_) => id,
             Expr::Load(buffer, index) => {
                 let new = self.expr(index);
                 if new == index { id } else { self.editor.load(buffer, new) }

@@ -27,7 +27,7 @@ use find::{DenseRow, RowExists};
 use rustc_hash::FxHashMap;
 use tamis_ir::DType;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Hint, Kernel, Origin, Role, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Hint, Kernel, LoopKind, Origin, Role, Stmt, VarId};
 
 /// Bytes of a tile: half of the vector register file, so that operands fit beside it.
 const BYTES: usize = 256;
@@ -226,13 +226,13 @@ impl Tile {
             }
         }
 
-        let unroll = stop == width;
+        let kind = if stop == width { LoopKind::Unrolled } else { LoopKind::Serial };
         let over = |var: VarId, stmt: Stmt| Stmt::For {
             var,
             start: zero,
             stop,
             body: vec![stmt],
-            hint: Hint { vectorise: false, unroll, ..Hint::default() },
+            hint: Hint { kind, ..Hint::default() },
         };
         let name = self.editor.kernel().var(row.counter).name.clone();
         let loading = self.editor.new_var(name.clone(), DType::I64, false);

@@ -18,7 +18,7 @@ use super::in_bounds::{self, InBounds, InBoundsPass};
 use super::{Editor, Options, clone, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Op, Value};
-use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Hint, Kernel, LoopKind, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
 /// The maximum number of elements of a row: loops over it are unrolled.
@@ -247,13 +247,7 @@ impl ShortRowTiles {
         let var = self.editor.new_var("k", DType::I64, false);
         let (k, zero, length) = (self.editor.get(var), self.editor.int(0), self.editor.int(length));
         let body = vec![body(self, k)];
-        Stmt::For {
-            var,
-            start: zero,
-            stop: length,
-            body,
-            hint: Hint { vectorise: false, unroll: true, ..Hint::default() },
-        }
+        Stmt::For { var, start: zero, stop: length, body, hint: Hint { kind: LoopKind::Unrolled, ..Hint::default() } }
     }
 
     /// True if all elements of a row exist if the loop has an iteration: each iteration accesses
@@ -332,7 +326,9 @@ impl ShortRowTiles {
                 }
                 Stmt::For { var, start, stop, body, hint } => {
                     let length = self.short_trip_count(*start, *stop, names);
-                    hint.unroll |= length.is_some() && self.is_row(body, buffer, *var);
+                    if length.is_some() && self.is_row(body, buffer, *var) {
+                        hint.kind = LoopKind::Unrolled;
+                    }
                     loops.extend(length.map(|length| RowLoop { counter: *var, start: *start, length }));
                     self.redirect(body, [buffer, tile], names, loops);
                     loops.truncate(loops.len() - usize::from(length.is_some()));

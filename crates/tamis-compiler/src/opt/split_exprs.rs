@@ -37,6 +37,7 @@ fn depth(expr: &Expr, depths: &[usize]) -> usize {
     match expr {
         Expr::Load(_, index) => below(index),
         Expr::Call(_, _, operands) => operands.iter().map(below).max().unwrap_or(0),
+        Expr::Vector(vector) => vector.operands().map(|operand| below(&operand)).max().unwrap_or(0),
         Expr::Const(_) | Expr::Var(_) => 0,
     }
 }
@@ -81,14 +82,16 @@ impl Split {
                 }
                 self.editor.call_in(op, dtype, &operands)
             }
-            Expr::Const(_) | Expr::Var(_) => id,
+            // The lanes of a masked load are not all evaluated.
+            Expr::Vector(_) | Expr::Const(_) | Expr::Var(_) => id,
         };
         // A deeper remaining operand is conditionally evaluated and stays in place.
         if self.depth_of(split) != DEEPEST {
             return split;
         }
         let dtype = self.editor.dtype(split);
-        let var = self.editor.new_var("part", dtype, false);
+        let lanes = self.editor.kernel().exprs.lanes(split);
+        let var = self.editor.new_vector("part", dtype, lanes, false);
         before.push(Stmt::Let { var, value: split });
         self.editor.get(var)
     }

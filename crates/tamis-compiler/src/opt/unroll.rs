@@ -6,7 +6,7 @@
 //! vectors.
 
 use super::Options;
-use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Role, Stmt};
+use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, LoopKind, Role, Stmt};
 
 /// The maximum trip count of an unrolled loop.
 const TRIP_COUNT: i64 = 8;
@@ -38,7 +38,9 @@ fn size(kernel: &Kernel, block: &mut Block) -> Option<i64> {
                     length(kernel, *start, *stop).filter(|trip_count| (1..=TRIP_COUNT).contains(trip_count));
                 let copied = inner.zip(trip_count).map(|(inner, trip_count)| inner.saturating_mul(trip_count));
                 let copied = copied.filter(|copied| *copied <= STATEMENTS && !hint.vectorise);
-                hint.unroll |= copied.is_some();
+                if copied.is_some() {
+                    hint.kind = LoopKind::Unrolled;
+                }
                 copied
             }
             _ => None,
@@ -76,12 +78,12 @@ mod tests {
                 }
             });
         });
-        let kernel = run(make.b.finish(), &Options { strict: false });
+        let kernel = run(make.b.finish(), &Options { strict: false, ..Options::default() });
         kernel.verify().unwrap();
         let mut found = Vec::new();
         kernel.visit(&mut |stmt| {
             if let Stmt::For { var, hint, .. } = stmt
-                && hint.unroll
+                && hint.is_unrolled()
             {
                 found.push(kernel.var(*var).name.clone());
             }
@@ -106,7 +108,7 @@ mod tests {
             let x = make.load(make.x, i);
             make.add_to(make.y, i, x);
         });
-        let kernel = run(make.b.finish(), &Options { strict: false });
+        let kernel = run(make.b.finish(), &Options { strict: false, ..Options::default() });
         assert!(!kernel.to_string().contains("unroll"));
     }
 }

@@ -195,6 +195,7 @@ impl LoopAccesses<'_> {
         let kernel = self.hints.kernel;
         let step = match kernel.expr(id) {
             Expr::Const(_) => LoopStride::None,
+            Expr::Vector(_) => LoopStride::Any,
             Expr::Var(var) => match self.steps.get(var) {
                 Some(step) => *step,
                 None if self.effects.assigned.contains(var) => LoopStride::Any,
@@ -235,7 +236,7 @@ mod tests {
         let mut make = Make::new();
         let (zero, n) = (make.int(0), make.n);
         make.count("i", zero, n, body);
-        let kernel = run(make.b.finish(), &Options { strict });
+        let kernel = run(make.b.finish(), &Options { strict, ..Options::default() });
         kernel.verify().unwrap();
         let mut found = false;
         kernel.visit(&mut |stmt| found |= matches!(stmt, Stmt::For { hint, .. } if hint.vectorise));
@@ -252,7 +253,7 @@ mod tests {
             let more = make.call(Op::Add, &[so_far, x]);
             make.b.assign(sum, more);
         });
-        let kernel = run(make.b.finish(), &Options { strict });
+        let kernel = run(make.b.finish(), &Options { strict, ..Options::default() });
         kernel.to_string().contains("vector")
     }
 
@@ -280,7 +281,7 @@ mod tests {
                 }
             };
             kernel.body.iter_mut().for_each(request);
-            run(kernel, &Options { strict: false }).to_string().contains("vector")
+            run(kernel, &Options { strict: false, ..Options::default() }).to_string().contains("vector")
         };
         // y[i] = x[A_crd[i]] gathers, which is profitable only on request.
         let gather = |make: &mut Make, i: ExprId| {

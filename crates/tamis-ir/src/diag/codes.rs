@@ -387,6 +387,10 @@ E1211 "storage order forbids the loop order"
 "Loops iterate over the levels of a tensor from the outermost to the innermost. For another loop order Tamis converts
 the tensor first; with `--keep`, that loop order is not available. The message names the tensor, and the cost of
 converting it."
+E1301 "malformed kernel"
+"The text is not a well-formed kernel. Kernels are what programs are lowered to: `explain --emit kernel` prints them, and
+the tests of optimiser passes read them. A kernel is a header of buffers, parameters and assumptions, and a body of
+statements, one per line, in blocks that are indented by four spaces."
 }
 
 impl fmt::Display for Code {

@@ -125,7 +125,7 @@ fn value(kernel: &Kernel, memory: &Memory, id: ExprId) -> Option<Value> {
             let at = kernel.params.iter().position(|param| param == var)?;
             memory.scalars.get(at).copied()
         }
-        Expr::Load(..) => None,
+        Expr::Load(..) | Expr::Vector(_) => None,
         Expr::Call(op, operand, operands) => {
             let values: Option<Vec<Value>> = operands.iter().map(|e| value(kernel, memory, *e)).collect();
             Some(eval(*op, *operand, &values?))

@@ -3,7 +3,7 @@
 
 use super::{
     Assumption, Block, BufferId, BufferInfo, Elem, Expr, ExprId, Exprs, Hint, Kernel, LabelId, Role, Stmt, Var, VarId,
-    Workspace,
+    VectorExpr, Workspace,
 };
 use crate::algebra::{BodyTerm, DType, Op, Ty, UserOp, Value, eval};
 use rustc_hash::FxHashMap;
@@ -125,11 +125,18 @@ impl Builder {
     /// Adds a variable without declaring it.
     pub fn new_var(&mut self, name: impl Into<String>, dtype: DType, mutable: bool) -> VarId {
         let name = self.unique(name.into());
-        self.kernel.vars.push(Var { name, dtype, mutable, origin: None });
+        self.kernel.vars.push(Var { name, dtype, lanes: 1, mutable, origin: None });
         VarId(self.kernel.vars.len() as u32 - 1)
     }
 
-    /// The name, with a suffix if it is taken.
+    /// [`Builder::new_var`] for several lanes.
+    pub fn new_vector(&mut self, name: impl Into<String>, dtype: DType, lanes: u16, mutable: bool) -> VarId {
+        let var = self.new_var(name, dtype, mutable);
+        self.var_mut(var).lanes = lanes;
+        var
+    }
+
+    /// The name, or the name with a number if it is taken.
     fn unique(&mut self, name: String) -> String {
         let kernel = &self.kernel;
         let names = self.names.get_or_insert_with(|| {
@@ -142,14 +149,18 @@ impl Builder {
             return name;
         }
         let numbered = format!("{name}_{count}");
-        if names.contains_key(&numbered) { self.unique(name) } else { numbered }
+        if names.contains_key(&numbered) {
+            return self.unique(name);
+        }
+        names.insert(numbered.clone(), 1);
+        numbered
     }
 
     // Expressions
 
     /// A constant.
     pub fn constant(&mut self, value: Value) -> ExprId {
-        self.kernel.exprs.intern(Expr::Const(value), value.dtype())
+        self.kernel.exprs.intern(Expr::Const(value), value.dtype(), 1)
     }
 
     /// An `i64` constant.
@@ -159,14 +170,36 @@ impl Builder {
 
     /// The value of a variable.
     pub fn get(&mut self, var: VarId) -> ExprId {
-        let dtype = self.kernel.var(var).dtype;
-        self.kernel.exprs.intern(Expr::Var(var), dtype)
+        let info = self.kernel.var(var);
+        let (dtype, lanes) = (info.dtype, info.lanes);
+        self.kernel.exprs.intern(Expr::Var(var), dtype, lanes)
     }
 
     /// An element of a buffer.
     pub fn load(&mut self, buffer: BufferId, index: ExprId) -> ExprId {
         let dtype = self.kernel.buffer(buffer).elem.dtype();
-        self.kernel.exprs.intern(Expr::Load(buffer, index), dtype)
+        let lanes = self.kernel.exprs.lanes(index);
+        self.kernel.exprs.intern(Expr::Load(buffer, index), dtype, lanes)
+    }
+
+    /// A vector, or what is made of one.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, VectorExpr};
+    /// let mut b = Builder::new("f");
+    /// let start = b.int(3);
+    /// let ramp = b.vector(VectorExpr::Ramp { start, step: 2, lanes: 4 });
+    /// assert_eq!(b.kernel().show(ramp), "ramp(3, 2, 4)");
+    /// ```
+    pub fn vector(&mut self, vector: VectorExpr) -> ExprId {
+        let exprs = &self.kernel.exprs;
+        let (dtype, lanes) = match vector {
+            VectorExpr::Ramp { lanes, .. } => (DType::I64, lanes),
+            VectorExpr::Splat { value, lanes } => (exprs.dtype(value), lanes),
+            VectorExpr::Masked { buffer, index, .. } => (self.kernel.buffer(buffer).elem.dtype(), exprs.lanes(index)),
+            VectorExpr::Reduce { op, value } => (result_type(op, exprs.dtype(value), 2), 1),
+        };
+        self.kernel.exprs.intern(Expr::Vector(vector), dtype, lanes)
     }
 
     /// The value of a constant expression.
@@ -203,6 +236,12 @@ impl Builder {
         if let Op::User(user) = op {
             return self.expand(user, operand, operands);
         }
+        let lanes = self.kernel.exprs.most_lanes(operands);
+        if lanes > 1 {
+            // What is folded below is single values.
+            let result = result_type(op, operand, operands.len());
+            return self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result, lanes);
+        }
         let constants: Option<Vec<Value>> = operands.iter().map(|e| self.as_constant(*e)).collect();
         if let Some(constants) = constants {
             return self.constant(eval(op, operand, &constants));
@@ -210,6 +249,8 @@ impl Builder {
         let same = |b: &Builder, e: ExprId| b.dtype(e) == operand;
         match (op, operands) {
             (Op::Cast(dtype), [a]) if self.dtype(*a) == dtype => return *a,
+            // Converting first to the same type changes nothing.
+            (Op::Cast(dtype), [a]) if dtype == operand => return self.call_in(op, self.dtype(*a), operands),
             (Op::Add | Op::Sub | Op::Mul, [a, b]) if operand == DType::I64 && same(self, *a) && same(self, *b) => {
                 let (x, y) = (self.as_constant(*a), self.as_constant(*b));
                 match (op, x, y) {
@@ -254,12 +295,8 @@ impl Builder {
             },
             _ => {}
         }
-        let types: Vec<Ty> = operands.iter().map(|_| Ty::strong(operand)).collect();
-        let result = match op {
-            Op::Cast(dtype) => dtype,
-            _ => op.type_of(&types).map_or(operand, |t| t.result.dtype),
-        };
-        self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result)
+        let result = result_type(op, operand, operands.len());
+        self.kernel.exprs.intern(Expr::Call(op, operand, operands.to_vec()), result, 1)
     }
 
     /// The body of an operator, on operands that are converted to one type.
@@ -485,7 +522,7 @@ impl Builder {
             Expr::Var(var) if !self.kernel.var(*var).mutable => return value,
             _ => {}
         }
-        let var = self.new_var(name, self.dtype(value), false);
+        let var = self.new_vector(name, self.dtype(value), self.kernel.exprs.lanes(value), false);
         if self.limits_of(value).is_some() {
             self.limits.insert(var, value);
         }
@@ -501,7 +538,7 @@ impl Builder {
 
     /// Declares a mutable variable.
     pub fn variable_from(&mut self, name: impl Into<String>, start: ExprId) -> VarId {
-        let var = self.new_var(name, self.dtype(start), true);
+        let var = self.new_vector(name, self.dtype(start), self.kernel.exprs.lanes(start), true);
         self.emit(Stmt::Let { var, value: start });
         var
     }
@@ -579,5 +616,13 @@ impl Builder {
         self.kernel.labels += 1;
         let body = self.block(|b| body(b, label));
         self.emit(Stmt::Labelled { label, body });
+    }
+}
+
+/// The type of an operator's result on `count` operands that are converted to `operand`.
+pub(super) fn result_type(op: Op, operand: DType, count: usize) -> DType {
+    match op {
+        Op::Cast(dtype) => dtype,
+        _ => op.type_of(&vec![Ty::strong(operand); count]).map_or(operand, |t| t.result.dtype),
     }
 }

@@ -1,7 +1,15 @@
-//! Kernel interpreter: every access is checked; the oracle of back ends and passes.
+//! Interpreting kernels: slow, checked in every access, and what backends are compared with.
+//!
+//! Loops run by their kinds: the iterations of a parallel loop in another order than the loop's, and
+//! those of a vector loop in lockstep. A race of two iterations is a failure.
 
-use super::{Block, BufferId, Elem, Expr, ExprId, Kernel, LabelId, Role, Stmt, Workspace};
-use crate::algebra::{DType, Value, eval};
+mod kinds;
+mod races;
+
+use super::{BufferId, Elem, Expr, ExprId, Kernel, LabelId, LoopKind, Stmt, VectorExpr, Workspace};
+use crate::algebra::{DType, Op, Value, eval};
+use races::{Access, Log};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// The elements of a buffer.
@@ -81,14 +89,28 @@ pub struct ExecutionCounts {
     pub statements: u64,
 }
 
-/// [`run`], which also counts the declarations of each variable, by a statement or as a loop
-/// counter: the iterations of a loop are the declarations of its counter.
-pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(Memory, ExecutionCounts), Failure> {
+/// [`run`], which also counts how often each variable is declared, by a statement of its own or as the counter of a loop:
+/// the turns of a loop are how often its index is.
+pub fn run_counted(kernel: &Kernel, memory: Memory, budget: u64) -> Result<(Memory, ExecutionCounts), Failure> {
+    run_as(kernel, memory, budget, false)
+}
+
+/// [`run`] with all loops but those over the threads of a block as if they were serial.
+pub fn run_serially(kernel: &Kernel, memory: Memory, budget: u64) -> Result<Memory, Failure> {
+    run_as(kernel, memory, budget, true).map(|(memory, _)| memory)
+}
+
+fn run_as(
+    kernel: &Kernel,
+    mut memory: Memory,
+    budget: u64,
+    serially: bool,
+) -> Result<(Memory, ExecutionCounts), Failure> {
     if memory.arrays.len() != kernel.buffers.len() || memory.scalars.len() != kernel.params.len() {
         return Err(Failure::Wrong("as many arrays and scalars as the kernel has are needed".into()));
     }
     for (buffer, array) in kernel.buffers.iter().zip(&mut memory.arrays) {
-        if let Role::Tile(size) = buffer.role {
+        if let Some(size) = buffer.role.size() {
             array.values = vec![Value::zero(buffer.elem.dtype()); size as usize];
         }
     }
@@ -99,6 +121,9 @@ pub fn run_counted(kernel: &Kernel, mut memory: Memory, budget: u64) -> Result<(
         arrays: memory.arrays,
         entries: BTreeMap::new(),
         counts: vec![0; kernel.vars.len()],
+        wide: vec![Vec::new(); kernel.vars.len()],
+        logs: RefCell::new(Vec::new()),
+        serially,
         budget,
     };
     for (param, value) in kernel.params.iter().zip(&memory.scalars) {
@@ -120,6 +145,12 @@ struct KernelInterpreter<'a> {
     entries: BTreeMap<BufferId, (Places, Vec<i64>)>,
     /// The number of declarations of each variable.
     counts: Vec<u64>,
+    /// The lanes of each vector variable.
+    wide: Vec<Vec<Value>>,
+    /// The accesses of the parallel loops that are running, outer ones first.
+    logs: RefCell<Vec<Log>>,
+    /// Loops run as if they were serial.
+    serially: bool,
     budget: u64,
 }
 
@@ -128,7 +159,7 @@ impl KernelInterpreter<'_> {
         Err(Failure::Wrong(message))
     }
 
-    fn block(&mut self, block: &Block) -> Result<Flow, Failure> {
+    fn block(&mut self, block: &[Stmt]) -> Result<Flow, Failure> {
         for stmt in block {
             if let Flow::Break(label) = self.stmt(stmt)? {
                 return Ok(Flow::Break(label));
@@ -140,17 +171,51 @@ impl KernelInterpreter<'_> {
     fn stmt(&mut self, stmt: &Stmt) -> Result<Flow, Failure> {
         self.budget = self.budget.checked_sub(1).ok_or(Failure::Budget)?;
         match stmt {
-            Stmt::Let { var, value } => {
-                self.vars[var.index()] = Some(self.eval(*value)?);
-                self.counts[var.index()] += 1;
+            Stmt::Let { var, value } | Stmt::Assign { var, value } => {
+                if self.kernel.var(*var).lanes > 1 {
+                    self.wide[var.index()] = self.all_lanes(*value, *value)?;
+                } else {
+                    self.vars[var.index()] = Some(self.eval(*value)?);
+                }
+                self.counts[var.index()] += u64::from(matches!(stmt, Stmt::Let { .. }));
             }
-            Stmt::Assign { var, value } => self.vars[var.index()] = Some(self.eval(*value)?),
             Stmt::Store { buffer, index, value } => {
-                let (index, value) = (self.int(*index)?, self.eval(*value)?);
-                self.store(buffer.index(), index, value)?;
+                // All lanes are read before one is written.
+                let (places, values) = (self.all_lanes(*index, *index)?, self.all_lanes(*value, *index)?);
+                for (place, value) in places.into_iter().zip(values) {
+                    self.store(buffer.index(), place.as_i64().unwrap_or(-1), value)?;
+                }
             }
-            Stmt::For { var, start, stop, body, .. } => {
+            Stmt::MaskedStore { buffer, index, value, mask } => {
+                let mut stores = Vec::new();
+                for lane in 0..self.kernel.exprs.lanes(*index) {
+                    if self.eval_at(*mask, lane)?.is_truthy() {
+                        stores.push((self.eval_at(*index, lane)?, self.eval_at(*value, lane)?));
+                    }
+                }
+                for (place, value) in stores {
+                    self.store(buffer.index(), place.as_i64().unwrap_or(-1), value)?;
+                }
+            }
+            Stmt::Update { buffer, index, op, value } => {
+                let (places, values) = (self.all_lanes(*index, *index)?, self.all_lanes(*value, *index)?);
+                for (place, value) in places.into_iter().zip(values) {
+                    self.update(buffer.index(), place.as_i64().unwrap_or(-1), *op, value)?;
+                }
+            }
+            // Only time depends on it, and only the loop over threads knows where barriers are.
+            Stmt::Prefetch { .. } | Stmt::Barrier => {}
+            Stmt::For { var, start, stop, body, hint } => {
                 let (start, stop) = (self.int(*start)?, self.int(*stop)?);
+                match hint.kind {
+                    kind if kind == LoopKind::Block || (kind.is_concurrent() && !self.serially) => {
+                        return self.concurrent(*var, (start, stop), kind, body).map(|()| Flow::Next);
+                    }
+                    LoopKind::Vector { lanes, tail } if !self.serially => {
+                        return self.vector_loop(*var, (start, stop), (lanes, tail), body).map(|()| Flow::Next);
+                    }
+                    _ => {}
+                }
                 for i in start..stop.max(start) {
                     self.vars[var.index()] = Some(Value::I64(i));
                     self.counts[var.index()] += 1;
@@ -210,6 +275,7 @@ impl KernelInterpreter<'_> {
                     Some(part) => part.sort_by_key(|v| v.as_i64()),
                     None => return self.wrong(format!("sort of {start}..{stop} out of bounds")),
                 }
+                (start..stop).try_for_each(|k| self.record(buffer.index(), k, Access::Write))?;
             }
             Stmt::Reset { workspace, sizes } => {
                 let sizes: Result<Vec<i64>, Failure> = sizes.iter().map(|e| self.int(*e)).collect();
@@ -286,7 +352,34 @@ impl KernelInterpreter<'_> {
         Ok(())
     }
 
+    /// Tells the parallel loops that are running of an access; a race is a failure.
+    fn record(&self, buffer: usize, index: i64, access: Access) -> Result<(), Failure> {
+        let space = self.kernel.buffers[buffer].role.space();
+        for log in self.logs.borrow_mut().iter_mut() {
+            if let Some(other) = log.record(buffer, space, index, access) {
+                let (name, now) = (&self.kernel.buffers[buffer].name, log.iteration);
+                let loop_name = &log.name;
+                return self.wrong(format!("iterations {now} and {other} of `{loop_name}` race on {name}[{index}]"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Combines an element with a value, atomically.
+    fn update(&mut self, buffer: usize, index: i64, op: Op, value: Value) -> Result<(), Failure> {
+        let dtype = self.kernel.buffers[buffer].elem.dtype();
+        match usize::try_from(index).ok().and_then(|k| self.arrays[buffer].values.get_mut(k)) {
+            Some(place) => *place = eval(op, dtype, &[*place, value]),
+            None => {
+                let (name, len) = (&self.kernel.buffers[buffer].name, self.arrays[buffer].len());
+                return self.wrong(format!("{name}[{index}] is updated, but it has {len} elements"));
+            }
+        }
+        self.record(buffer, index, Access::Update)
+    }
+
     fn load(&self, buffer: usize, index: i64) -> Result<Value, Failure> {
+        self.record(buffer, index, Access::Read)?;
         let found = usize::try_from(index).ok().and_then(|k| self.arrays[buffer].get(k));
         match found {
             Some(value) => Ok(value),
@@ -308,47 +401,74 @@ impl KernelInterpreter<'_> {
         match usize::try_from(index).ok().and_then(|k| self.arrays[buffer].values.get_mut(k)) {
             Some(place) => {
                 *place = value;
-                Ok(())
+                self.record(buffer, index, Access::Write)
             }
             None => self.wrong(format!("{}[{index}] is written, but it has {len} elements", info.name)),
         }
     }
 
     fn int(&self, id: ExprId) -> Result<i64, Failure> {
-        match self.eval(id)? {
+        self.int_at(id, 0)
+    }
+
+    fn int_at(&self, id: ExprId, lane: u16) -> Result<i64, Failure> {
+        match self.eval_at(id, lane)? {
             Value::I64(x) => Ok(x),
             other => self.wrong(format!("`{}` is {other}, not an i64", self.kernel.show(id))),
         }
     }
 
+    /// The value of an expression that is a single value.
     fn eval(&self, id: ExprId) -> Result<Value, Failure> {
+        self.eval_at(id, 0)
+    }
+
+    /// The value of an expression in a lane; a single value is the same in every lane.
+    fn eval_at(&self, id: ExprId, lane: u16) -> Result<Value, Failure> {
         match self.kernel.expr(id) {
             Expr::Const(value) => Ok(*value),
-            Expr::Var(var) => match self.vars[var.index()] {
-                Some(value) => Ok(value),
-                None => self.wrong(format!("`{}` is used before it is declared", self.kernel.var(*var).name)),
-            },
+            Expr::Var(var) => {
+                let wide = self.wide[var.index()].get(usize::from(lane)).copied();
+                let value = if self.kernel.var(*var).lanes > 1 { wide } else { self.vars[var.index()] };
+                match value {
+                    Some(value) => Ok(value),
+                    None => self.wrong(format!("`{}` is used before it is declared", self.kernel.var(*var).name)),
+                }
+            }
             Expr::Load(buffer, index) => {
-                let index = self.int(*index)?;
+                let index = self.int_at(*index, lane)?;
                 self.load(buffer.index(), index)
             }
-            // Only the selected operand is evaluated: the other one may be a load out of bounds.
-            Expr::Call(crate::algebra::Op::Select, operand, operands) => {
-                let chosen = if self.eval(operands[0])?.is_truthy() { operands[1] } else { operands[2] };
-                Ok(self.eval(chosen)?.cast(*operand))
+            // Only the chosen operand is evaluated: the other may be a load out of bounds.
+            Expr::Call(Op::Select, operand, operands) => {
+                let chosen = if self.eval_at(operands[0], lane)?.is_truthy() { operands[1] } else { operands[2] };
+                Ok(self.eval_at(chosen, lane)?.cast(*operand))
             }
-            Expr::Call(crate::algebra::Op::And, DType::Bool, operands) => {
+            Expr::Call(Op::And, DType::Bool, operands) => {
                 for operand in operands {
-                    if !self.eval(*operand)?.is_truthy() {
+                    if !self.eval_at(*operand, lane)?.is_truthy() {
                         return Ok(Value::Bool(false));
                     }
                 }
                 Ok(Value::Bool(true))
             }
             Expr::Call(op, operand, operands) => {
-                let values: Result<Vec<Value>, Failure> = operands.iter().map(|e| self.eval(*e)).collect();
+                let values: Result<Vec<Value>, Failure> = operands.iter().map(|e| self.eval_at(*e, lane)).collect();
                 Ok(eval(*op, *operand, &values?))
             }
+            Expr::Vector(VectorExpr::Ramp { start, step, .. }) => {
+                let start = self.int(*start)?;
+                Ok(Value::I64(start.wrapping_add(step.wrapping_mul(i64::from(lane)))))
+            }
+            Expr::Vector(VectorExpr::Splat { value, .. }) => self.eval(*value),
+            Expr::Vector(VectorExpr::Masked { buffer, index, mask, otherwise }) => {
+                if !self.eval_at(*mask, lane)?.is_truthy() {
+                    return self.eval_at(*otherwise, lane);
+                }
+                let index = self.int_at(*index, lane)?;
+                self.load(buffer.index(), index)
+            }
+            Expr::Vector(VectorExpr::Reduce { op, value }) => self.reduced(*op, *value),
         }
     }
 }

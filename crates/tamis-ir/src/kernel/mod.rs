@@ -11,14 +11,19 @@
 mod assumptions;
 mod build;
 mod interp;
-mod print;
+mod lanes;
+mod legalize;
+mod loops;
 pub mod rewrite;
+pub(crate) mod text;
 mod verify;
 mod workspace;
 
 pub use assumptions::Assumption;
 pub use build::Builder;
-pub use interp::{Array, ExecutionCounts, Failure, Memory, run, run_counted};
+pub use interp::{Array, ExecutionCounts, Failure, Memory, run, run_counted, run_serially};
+pub use lanes::{MAX_LANES, VectorExpr};
+pub use loops::{Chunks, LoopKind, Tail};
 pub use workspace::{Merge, Workspace};
 
 use crate::algebra::{DType, Op, Value};
@@ -75,6 +80,38 @@ pub enum Role {
     Scratch,
     /// A constant number of elements, for register tiles.
     Tile(u32),
+    /// A constant number of elements that the threads of a block share.
+    Shared(u32),
+}
+
+/// The memory in which a buffer lies. Registers are private to an iteration of a concurrent loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Seen by all.
+    Global,
+    /// Seen by the threads of one block.
+    Shared,
+    /// Seen by one thread: registers.
+    Local,
+}
+
+impl Role {
+    /// The memory of buffers of this role.
+    pub const fn space(self) -> Space {
+        match self {
+            Role::Input | Role::Output | Role::Scratch => Space::Global,
+            Role::Shared(_) => Space::Shared,
+            Role::Tile(_) => Space::Local,
+        }
+    }
+
+    /// The number of elements, if it is constant.
+    pub const fn size(self) -> Option<u32> {
+        match self {
+            Role::Tile(size) | Role::Shared(size) => Some(size),
+            Role::Input | Role::Output | Role::Scratch => None,
+        }
+    }
 }
 
 /// An array.
@@ -92,6 +129,8 @@ pub struct BufferInfo {
 pub struct Var {
     pub name: String,
     pub dtype: DType,
+    /// The number of lanes; 1 for a single value.
+    pub lanes: u16,
     /// Assigned after its declaration.
     pub mutable: bool,
     /// The loop of the program that it belongs to; set only where loops are counted.
@@ -119,6 +158,8 @@ pub enum Expr {
     Load(BufferId, ExprId),
     /// An operator on operands converted to the given type.
     Call(Op, DType, Vec<ExprId>),
+    /// A vector, or what is made of one.
+    Vector(VectorExpr),
 }
 
 /// A list of statements.
@@ -138,12 +179,38 @@ pub enum Stmt {
         var: VarId,
         value: ExprId,
     },
-    /// Writes an element that exists.
+    /// Writes an element that exists; an element for each lane, if the index has lanes.
     Store {
         buffer: BufferId,
         index: ExprId,
         value: ExprId,
     },
+    /// Writes elements for the lanes whose mask is true.
+    MaskedStore {
+        buffer: BufferId,
+        index: ExprId,
+        value: ExprId,
+        mask: ExprId,
+    },
+    /// Replaces an element by an operator on it and a value, atomically; lane by lane, if the index
+    /// has lanes.
+    Update {
+        buffer: BufferId,
+        index: ExprId,
+        op: Op,
+        value: ExprId,
+    },
+    /// Brings the element `distance` behind an index into a cache. It need not exist: only time
+    /// depends on this.
+    Prefetch {
+        buffer: BufferId,
+        index: ExprId,
+        distance: u32,
+        /// From 0 (used once) to 3 (kept in all caches).
+        locality: u8,
+    },
+    /// Waits until all threads of the block are here.
+    Barrier,
     /// Counts from `start` up to, not including, `stop`.
     For {
         var: VarId,
@@ -233,10 +300,17 @@ pub enum Stmt {
 pub struct Hint {
     /// Iterations are independent except for reductions, so the loop may be vectorised.
     pub vectorise: bool,
-    /// The loop should be unrolled completely (its bounds are constants).
-    pub unroll: bool,
-    /// Elements are gathered, and the trip count may be small: use short vectors.
+    /// How iterations are executed.
+    pub kind: LoopKind,
+    /// Elements are gathered, and the trip count may be small: vectors should be short.
     pub short_trip: bool,
+}
+
+impl Hint {
+    /// The loop should be unrolled completely (its bounds are constants).
+    pub fn is_unrolled(self) -> bool {
+        self.kind == LoopKind::Unrolled
+    }
 }
 
 /// A function over buffers and scalars.
@@ -260,16 +334,28 @@ pub struct Kernel {
 pub struct Exprs {
     exprs: Interner<Expr>,
     types: Vec<DType>,
+    lanes: Vec<u16>,
 }
 
 impl Exprs {
     /// The id of an expression of a known type, which is added if it is new.
-    fn intern(&mut self, expr: Expr, dtype: DType) -> ExprId {
+    fn intern(&mut self, expr: Expr, dtype: DType, lanes: u16) -> ExprId {
         let id = self.exprs.intern(expr);
         if id as usize == self.types.len() {
             self.types.push(dtype);
+            self.lanes.push(lanes);
         }
         ExprId(id)
+    }
+
+    /// The number of lanes of an expression; 1 for a single value.
+    pub fn lanes(&self, id: ExprId) -> u16 {
+        self.lanes[id.index()]
+    }
+
+    /// The most lanes of some expressions.
+    fn most_lanes(&self, ids: &[ExprId]) -> u16 {
+        ids.iter().map(|id| self.lanes(*id)).max().unwrap_or(1)
     }
 
     /// The expression with this id.

@@ -1,6 +1,8 @@
 //! Visitors and rewriting of kernel statements and expressions, shared by the passes.
 
-use super::{Block, BufferId, BufferInfo, Builder, Elem, Expr, ExprId, Kernel, Origin, Role, Stmt, VarId, Workspace};
+use super::{
+    Block, BufferId, BufferInfo, Builder, Elem, Expr, ExprId, Kernel, Origin, Role, Stmt, VarId, VectorExpr, Workspace,
+};
 use crate::algebra::{DType, Op};
 use rustc_hash::FxHashSet;
 
@@ -19,12 +21,16 @@ impl Stmt {
     pub fn each_expr(&self, mut visit: impl FnMut(ExprId)) {
         match self {
             Stmt::Let { value, .. } | Stmt::Assign { value, .. } => visit(*value),
-            Stmt::Store { index, value, .. } => [*index, *value].into_iter().for_each(visit),
+            Stmt::Store { index, value, .. } | Stmt::Update { index, value, .. } => {
+                [*index, *value].into_iter().for_each(visit);
+            }
+            Stmt::MaskedStore { index, value, mask, .. } => [*mask, *index, *value].into_iter().for_each(visit),
+            Stmt::Prefetch { index, .. } => visit(*index),
             Stmt::For { start, stop, .. } | Stmt::Sort { start, stop, .. } => {
                 [*start, *stop].into_iter().for_each(visit);
             }
             Stmt::While { cond, .. } | Stmt::If { cond, .. } | Stmt::Require { cond, .. } => visit(*cond),
-            Stmt::Labelled { .. } | Stmt::Break(_) => {}
+            Stmt::Labelled { .. } | Stmt::Break(_) | Stmt::Barrier => {}
             Stmt::Grow { len, .. } => visit(*len),
             Stmt::Fill { start, len, value, .. } => [*start, *len, *value].into_iter().for_each(visit),
             Stmt::Search { start, stop, key, .. } => [*start, *stop, *key].into_iter().for_each(visit),
@@ -39,16 +45,22 @@ impl Stmt {
     pub fn map_exprs(&mut self, mut map: impl FnMut(ExprId) -> ExprId) {
         match self {
             Stmt::Let { value, .. } | Stmt::Assign { value, .. } => *value = map(*value),
-            Stmt::Store { index, value, .. } => {
+            Stmt::Store { index, value, .. } | Stmt::Update { index, value, .. } => {
                 *index = map(*index);
                 *value = map(*value);
             }
+            Stmt::MaskedStore { index, value, mask, .. } => {
+                *mask = map(*mask);
+                *index = map(*index);
+                *value = map(*value);
+            }
+            Stmt::Prefetch { index, .. } => *index = map(*index),
             Stmt::For { start, stop, .. } | Stmt::Sort { start, stop, .. } => {
                 *start = map(*start);
                 *stop = map(*stop);
             }
             Stmt::While { cond, .. } | Stmt::If { cond, .. } | Stmt::Require { cond, .. } => *cond = map(*cond),
-            Stmt::Labelled { .. } | Stmt::Break(_) => {}
+            Stmt::Labelled { .. } | Stmt::Break(_) | Stmt::Barrier => {}
             Stmt::Grow { len, .. } => *len = map(*len),
             Stmt::Fill { start, len, value, .. } => {
                 *start = map(*start);
@@ -110,6 +122,8 @@ impl Stmt {
     pub fn writes(&self) -> impl Iterator<Item = BufferId> + '_ {
         let one = match self {
             Stmt::Store { buffer, .. }
+            | Stmt::MaskedStore { buffer, .. }
+            | Stmt::Update { buffer, .. }
             | Stmt::Grow { buffer, .. }
             | Stmt::Fill { buffer, .. }
             | Stmt::Sort { buffer, .. } => Some(*buffer),
@@ -121,7 +135,7 @@ impl Stmt {
     /// The buffers that this statement reads, except through its expressions.
     pub fn scans(&self) -> impl Iterator<Item = BufferId> + '_ {
         let one = match self {
-            Stmt::Search { buffer, .. } | Stmt::Sort { buffer, .. } => Some(*buffer),
+            Stmt::Search { buffer, .. } | Stmt::Sort { buffer, .. } | Stmt::Update { buffer, .. } => Some(*buffer),
             _ => None,
         };
         let flags = match self {
@@ -148,7 +162,7 @@ impl Kernel {
         self.body.iter().for_each(|stmt| stmt.visit(visit));
     }
 
-    /// Visits an expression and all its operands, each distinct one once.
+    /// Visits an expression and all its operands, each distinct one once; a masked load also as a load.
     pub fn visit_expr(&self, id: ExprId, visit: &mut impl FnMut(&Expr)) {
         let mut open = vec![id];
         let mut seen = FxHashSet::default();
@@ -157,16 +171,21 @@ impl Kernel {
             match expr {
                 // Leaves are not memoised: visiting one twice is cheaper.
                 Expr::Const(_) | Expr::Var(_) => {}
-                Expr::Load(..) | Expr::Call(..) => {
+                Expr::Load(..) | Expr::Call(..) | Expr::Vector(_) => {
                     if !seen.insert(id) {
                         continue;
                     }
                 }
             }
             visit(expr);
+            if let Expr::Vector(VectorExpr::Masked { buffer, index, .. }) = expr {
+                // A masked load is a load, too.
+                visit(&Expr::Load(*buffer, *index));
+            }
             match expr {
                 Expr::Load(_, index) => open.push(*index),
                 Expr::Call(_, _, operands) => open.extend(operands),
+                Expr::Vector(vector) => open.extend(vector.operands()),
                 Expr::Const(_) | Expr::Var(_) => {}
             }
         }
@@ -196,7 +215,12 @@ impl Builder {
         self.var_mut(var).mutable = mutable;
     }
 
-    /// Sets the program loop of a variable.
+    /// Says how many lanes a variable has.
+    pub fn set_lanes(&mut self, var: VarId, lanes: u16) {
+        self.var_mut(var).lanes = lanes;
+    }
+
+    /// Says which loop of the program a variable belongs to.
     pub fn set_origin(&mut self, var: VarId, origin: Option<Origin>) {
         self.var_mut(var).origin = origin;
     }

@@ -20,13 +20,14 @@
 //! | `Lookup` | random access: each coordinate is located |
 
 mod segments;
+mod text;
 mod transform;
 mod window;
 
 pub use segments::{Extents, NEVER, Segment, Segments};
 pub use window::Window;
 
-use crate::kernel::{Block, BufferId, Builder, ExprId, Kernel, Stmt, VarId};
+use crate::kernel::{Block, BufferId, Builder, ExprId, VarId};
 
 /// The payload of a looplet at a coordinate.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +106,7 @@ pub enum Looplet {
     },
     /// Statements that set up the state of the looplet inside.
     Thunk {
-        /// Runs once.
+        /// Declarations by `let`, run once.
         preamble: Block,
         /// The looplet that may use the state.
         body: Box<Looplet>,
@@ -244,58 +245,6 @@ impl Looplet {
             Looplet::Stepper(_) => 3,
             Looplet::Block { .. } => 2,
             Looplet::Lookup => 1,
-        }
-    }
-
-    /// A looplet as text, with the names of a kernel.
-    pub fn show(&self, kernel: &Kernel) -> String {
-        let payload = |p: &Payload| match p {
-            Payload::Fill => "fill".to_string(),
-            Payload::Child(position) => format!("child({})", kernel.show(*position)),
-            Payload::Truth(value) => value.to_string(),
-            Payload::Missing => "missing".to_string(),
-            Payload::Outside => "outside".to_string(),
-            Payload::Window(Some(Edge::From(at))) => format!("window(from {})", kernel.show(*at)),
-            Payload::Window(Some(Edge::To(at))) => format!("window(to {})", kernel.show(*at)),
-            Payload::Window(None) => "window".to_string(),
-        };
-        match self {
-            Looplet::Run(p) => format!("run({})", payload(p)),
-            Looplet::Lookup => "lookup".to_string(),
-            Looplet::Spike(s) => {
-                format!("spike({}, {} at {})", payload(&s.body), payload(&s.tail), kernel.show(s.at))
-            }
-            Looplet::Segments(segments) => segments.show(kernel),
-            Looplet::Fibers { level, window, mirrored } => {
-                let sign = if *mirrored { "mirrored " } else { "" };
-                format!("fibers({sign}level {level}, {})", window.show(kernel))
-            }
-            Looplet::Block { base, stride: 1 } => format!("block({} + i)", kernel.show(*base)),
-            Looplet::Block { base, stride } => format!("block({} + {stride}*i)", kernel.show(*base)),
-            Looplet::Sequence { phases, .. } => {
-                let phases = phases.iter().map(|phase| match phase.stop {
-                    Some(stop) => format!("{} to {}", phase.body.show(kernel), kernel.show(stop)),
-                    None => phase.body.show(kernel),
-                });
-                format!("sequence[{}]", phases.collect::<Vec<_>>().join(", "))
-            }
-            Looplet::Stepper(s) | Looplet::Jumper(s) => {
-                let kind = if matches!(self, Looplet::Jumper(_)) { "jumper" } else { "stepper" };
-                let name = &kernel.buffer(s.coordinates).name;
-                let shift = s.shift.map(|by| format!(" + {}", kernel.show(by))).unwrap_or_default();
-                let name = if s.mirrored { format!("-{name}") } else { name.clone() };
-                format!("{kind}({name}[{}..{}]{shift})", kernel.show(s.start), kernel.show(s.stop))
-            }
-            Looplet::Switch { cond, then, .. } => {
-                format!("switch({} -> {}, run(fill))", kernel.show(*cond), then.show(kernel))
-            }
-            Looplet::Thunk { preamble, body } => {
-                let named = preamble.iter().filter_map(|stmt| match stmt {
-                    Stmt::Let { var, value } => Some(format!("{} = {}", kernel.var(*var).name, kernel.show(*value))),
-                    _ => None,
-                });
-                format!("thunk({}; {})", named.collect::<Vec<_>>().join(", "), body.show(kernel))
-            }
         }
     }
 }

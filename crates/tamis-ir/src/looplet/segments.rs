@@ -4,7 +4,7 @@
 use super::{Below, Edge, Window};
 use crate::DType;
 use crate::algebra::Op;
-use crate::kernel::{BufferId, Builder, ExprId, Kernel, VarId};
+use crate::kernel::{BufferId, Builder, ExprId, VarId};
 
 /// A coordinate after all others, with headroom for subtraction.
 pub const NEVER: i64 = i64::MAX / 4;
@@ -346,24 +346,5 @@ impl Segments {
         };
         let at = b.sub(one, after);
         b.name(name, at)
-    }
-
-    /// As text, with the names of a kernel.
-    pub fn show(&self, kernel: &Kernel) -> String {
-        let name = |buffer: BufferId| kernel.buffer(buffer).name.clone();
-        let (what, arrays) = match self.extents {
-            Extents::Ends(ends) => ("run", name(ends)),
-            Extents::Runs { starts, ends } => ("run", format!("{} to {}", name(starts), name(ends))),
-            Extents::Blocks { lasts, offsets } => ("block", format!("{} last, {}", name(lasts), name(offsets))),
-            Extents::Points(coordinates, _) => ("run", name(coordinates)),
-            Extents::Fibers { set, .. } => ("segment", format!("fibers {set}")),
-        };
-        let range = format!("{}..{}", kernel.show(self.start), kernel.show(self.stop));
-        let scale = if self.scale == 1 { String::new() } else { format!(" * {}", self.scale) };
-        let shift = self.shift.map(|by| format!(" + {}", kernel.show(by))).unwrap_or_default();
-        let lead = if self.leads { "leading " } else { "" };
-        let lead = if self.mirrored { format!("{lead}mirrored ") } else { lead.to_string() };
-        let window = self.window.map(|window| format!(", {}", window.show(kernel))).unwrap_or_default();
-        format!("{lead}segments({what} {arrays}[{range}]{scale}{shift}{window})")
     }
 }

@@ -14,7 +14,7 @@
 use super::{Edge, Extents, Looplet, Payload, Phase, Segments, Spike, Stepper};
 use crate::DType;
 use crate::algebra::Op;
-use crate::kernel::{Builder, ExprId, Kernel};
+use crate::kernel::{Builder, ExprId};
 
 /// The coordinates of a subscript at index `i`: from `stride * i + low` to `stride * i + last`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,15 +45,6 @@ impl Window {
         let stride = b.int(self.stride as i64);
         let at = b.call_in(Op::Mul, DType::I64, &[i, stride]);
         b.add(at, self.low)
-    }
-
-    /// As text, with the names of a kernel.
-    pub fn show(&self, kernel: &Kernel) -> String {
-        let stride = if self.stride == 1 { String::new() } else { format!("{}*", self.stride) };
-        match self.open {
-            true => format!("windows {stride}i + {} to {}", kernel.show(self.low), kernel.show(self.last)),
-            false => format!("at {stride}i + {}", kernel.show(self.low)),
-        }
     }
 
     /// `(x - by) / stride`, rounded up.

@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
     ) -> Result<Run<'a>, Diagnostics> {
         crate::compile::share_memory_pool();
         let compile = |count: bool| {
-            let options = pipeline::Options { strict, count, part: false };
+            let options = pipeline::Options { strict, count, ..pipeline::Options::default() };
             pipeline::compile_checked(program, checked.clone(), &signature.types, &signature.layouts, options)
         };
         let mut counted = compile(true)?;

@@ -48,6 +48,8 @@ impl Emitter<'_> {
                 self.load(buffer, &index)
             }
             Expr::Call(op, operand, operands) => self.call(id, *op, *operand, operands),
+            // The facts of a kernel with vectors are an error.
+            Expr::Vector(_) => return self.constant(Value::zero(self.kernel.exprs.dtype(id))),
         };
         self.memo.insert(id, value.clone());
         self.trail.push(id);
@@ -176,6 +178,7 @@ impl Emitter<'_> {
                 matches!(self.kernel.buffer(*buffer).role, Role::Tile(_))
                     && matches!(self.kernel.expr(*index), Expr::Const(_))
             }
+            Expr::Vector(_) => false,
             Expr::Call(op, operand, operands) => {
                 !is_called(*op, *operand) && operands.iter().all(|e| self.is_speculatable(*e, budget))
             }

@@ -494,7 +494,8 @@ impl Emitter<'_> {
     }
 
     /// Adds the metadata of a loop and returns its id.
-    fn loop_metadata(&mut self, Hint { vectorise, unroll, short_trip }: Hint) -> usize {
+    fn loop_metadata(&mut self, hint: Hint) -> usize {
+        let (vectorise, unroll, short_trip) = (hint.vectorise, hint.is_unrolled(), hint.short_trip);
         let number = 2 + 3 * self.locals + self.loops.len();
         self.hinted |= vectorise || unroll;
         let mut node = format!("!{number} = distinct !{{!{number}");

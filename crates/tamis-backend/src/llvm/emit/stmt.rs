@@ -30,11 +30,18 @@ impl Emitter<'_> {
                 self.in_bounds(*buffer, &index);
                 self.store(*buffer, &index, &value);
             }
+            // The facts of a kernel with these are an error.
+            Stmt::MaskedStore { .. } | Stmt::Update { .. } | Stmt::Barrier => {}
+            Stmt::Prefetch { buffer, index, distance, locality } => {
+                let index = self.index(*index);
+                self.prefetch_element(*buffer, &index, i64::from(*distance), *locality);
+            }
             Stmt::For { var, start, stop, body, hint } => {
                 if !self.check {
                     self.prefetch(*var, *start, *stop, body);
                 }
-                let trip_count = self.trip_count(*start, *stop).filter(|count| hint.unroll && *count <= MAX_UNROLLED);
+                let trip_count =
+                    self.trip_count(*start, *stop).filter(|count| hint.is_unrolled() && *count <= MAX_UNROLLED);
                 match trip_count {
                     Some(count) if !hint.vectorise => self.unroll_fully(*var, *start, count, body, *hint),
                     _ if self.vector_loop(stmt) || self.append_loop(stmt) => {}
@@ -254,7 +261,7 @@ impl Emitter<'_> {
             }
             _ if !self.check && parts_of(elem.dtype()) == 1 => self.fill_vectors(buffer, &start, &stop, &value),
             _ => {
-                let hint = Hint { vectorise: true, unroll: false, ..Hint::default() };
+                let hint = Hint { vectorise: true, ..Hint::default() };
                 self.count("k", &start, &stop, 1, hint, |e, k| e.store(buffer, k, &value));
             }
         }

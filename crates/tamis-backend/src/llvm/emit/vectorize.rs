@@ -171,6 +171,7 @@ impl<'a> VectorPlan<'a> {
         let kernel = self.kernel;
         match kernel.expr(id) {
             Expr::Const(_) => Some(Stride::Invariant),
+            Expr::Vector(_) => None,
             Expr::Var(var) => Some(self.strides.get(var).copied().unwrap_or(Stride::Invariant)),
             Expr::Load(buffer, index) => {
                 let written = self.stores.iter().find(|(written, _)| written == buffer).map(|(_, index)| *index);
@@ -432,9 +433,10 @@ impl Emitter<'_> {
             return false;
         }
         let Some(plan) = VectorPlan::new(self.kernel, *var, body, hint.short_trip) else { return false };
-        let single = plan.single_vector(*start, *stop, self.vector_bytes).filter(|single| hint.unroll || single.masked);
+        let single =
+            plan.single_vector(*start, *stop, self.vector_bytes).filter(|single| hint.is_unrolled() || single.masked);
         let in_memory = plan.tiles().any(|tile| !self.tiles.contains(&tile));
-        let short = self.trip_count(*start, *stop).filter(|count| hint.unroll && *count <= MAX_SHORT_TRIP);
+        let short = self.trip_count(*start, *stop).filter(|count| hint.is_unrolled() && *count <= MAX_SHORT_TRIP);
         if let Some(count) = short
             && (in_memory || single.is_none())
         {
@@ -442,7 +444,7 @@ impl Emitter<'_> {
             return true;
         }
         // LLVM scalarises loops over tiles in memory.
-        if in_memory || hint.unroll && single.is_none() {
+        if in_memory || hint.is_unrolled() && single.is_none() {
             return false;
         }
         let outer = std::mem::replace(&mut self.flags, RELAXED);
@@ -700,6 +702,7 @@ impl Emitter<'_> {
                     }
                 }
             }
+            Expr::Vector(_) => "poison".to_string(),
             Expr::Call(op, _, operands) => {
                 let values: Vec<String> = operands.iter().map(|id| self.vector(plan, lanes, *id, known)).collect();
                 let folded = values.into_iter().reduce(|a, b| self.vector_op(*op, plan.dtype, lanes, &a, &b));

@@ -251,6 +251,7 @@ fn is_for_vectors(kernel: &Kernel, row: &DenseRow) -> bool {
             let chosen = operands.iter().skip(evaluated_first(*op, *dtype, operands));
             chosen.for_each(|operand| fits &= !cost::has_load(kernel, *operand));
         }
+        Expr::Vector(_) => fits = false,
         Expr::Const(_) | Expr::Var(_) => {}
     });
     fits

@@ -317,19 +317,22 @@ impl Emitter<'_> {
         let both = self.op(format!("and i1 {large}, {short}"));
         self.fork(&both, &prefetch, &after);
         self.start(&prefetch);
-        let name = "llvm.prefetch.p0";
-        self.declare(name, || format!("declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"));
         for (buffer, first) in first {
-            let elem = self.kernel.buffer(buffer).elem;
-            let ty = format!("[{} x i8]", elem.size());
-            let data = self.data(buffer);
-            let later = self.op(format!("add nsw i64 {first}, {PREFETCH_DISTANCE}"));
-            // A prefetch past the end of a list has no effect.
-            let address = self.op(format!("getelementptr {ty}, ptr {data}, i64 {later}"));
-            self.line(format!("call void @{name}(ptr {address}, i32 0, i32 3, i32 1)"));
+            self.prefetch_element(buffer, &first, PREFETCH_DISTANCE, 3);
         }
         self.jump(&after);
         self.start(&after);
+    }
+
+    /// Prefetches the element at a distance behind an index; past the end, that has no effect.
+    pub(in super::super) fn prefetch_element(&mut self, buffer: BufferId, index: &str, distance: i64, locality: u8) {
+        let name = "llvm.prefetch.p0";
+        self.declare(name, || format!("declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"));
+        let ty = format!("[{} x i8]", self.kernel.buffer(buffer).elem.size());
+        let data = self.data(buffer);
+        let later = self.op(format!("add i64 {index}, {distance}"));
+        let address = self.op(format!("getelementptr {ty}, ptr {data}, i64 {later}"));
+        self.line(format!("call void @{name}(ptr {address}, i32 0, i32 {locality}, i32 1)"));
     }
 
     /// The inputs that statements read at the counter.

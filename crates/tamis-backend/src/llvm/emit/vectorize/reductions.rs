@@ -89,7 +89,7 @@ impl Emitter<'_> {
         match stmt {
             Stmt::For { var, body, hint, .. } if hint.vectorise => {
                 if !hint.short_trip
-                    && !hint.unroll
+                    && !hint.is_unrolled()
                     && let Some(plan) = VectorPlan::new(self.kernel, *var, body, false)
                     && self.is_reduction_loop(&plan)
                 {

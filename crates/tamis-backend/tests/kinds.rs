@@ -1,0 +1,71 @@
+//! Loops of every kind and vectors of every form: machine code and C compute what the interpreter does.
+
+#[path = "../../tamis-ir/tests/common/kinds.rs"]
+mod random_kinds;
+
+use crate::common::native::NativeKernel;
+use crate::common::{run_llvm, same};
+use random_kinds::{HEADER, memory, random_body};
+use tamis_backend::runtime::run_on_arrays;
+use tamis_backend::{CodegenOptions, c, llvm};
+use tamis_ir::kernel::{Array, Kernel, Memory, run};
+
+/// A random kernel, the plain kernel for back ends, its inputs, and what the interpreter makes of them.
+fn random(state: &mut u64) -> (Kernel, Kernel, Memory, Memory) {
+    let text = format!("{HEADER}{}", random_body(state));
+    let kernel = Kernel::parse(&text).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    let plain = kernel.legalized().into_owned();
+    let n = [0, 1, 5, 16][(*state >> 40) as usize % 4];
+    let expected = run(&kernel, memory(n), 100_000).unwrap_or_else(|failure| panic!("{failure:?}\n{kernel}"));
+    let mut inputs = memory(n);
+    inputs.arrays.resize(plain.buffers.len(), Array::default());
+    (kernel, plain, inputs, expected)
+}
+
+#[test]
+fn machine_code() {
+    let mut state = 11;
+    for k in 0..200 {
+        let (kernel, plain, inputs, expected) = random(&mut state);
+        let host = CodegenOptions::host().unwrap();
+        let options = if k % 2 == 0 { host } else { host.checked() };
+        let found = run_llvm(&plain, inputs, &options).unwrap_or_else(|failure| panic!("{failure:?}\n{kernel}"));
+        same(&expected, &found, &kernel).unwrap_or_else(|reason| panic!("{reason}\n{kernel}\n{plain}"));
+    }
+}
+
+#[test]
+fn c_code() {
+    let mut state = 12;
+    for _ in 0..40 {
+        let (kernel, plain, inputs, expected) = random(&mut state);
+        let native = NativeKernel::new(&kernel, &["-O3"]);
+        let found = run_on_arrays(&plain, inputs, |buffers, scalars| native.call(buffers, scalars));
+        let found = found.unwrap_or_else(|failure| panic!("{failure:?}\n{kernel}"));
+        same(&expected, &found, &kernel).unwrap_or_else(|reason| panic!("{reason}\n{kernel}\n{plain}"));
+    }
+}
+
+/// Lanes are visible in C, and prefetches stay.
+#[test]
+fn vectors_in_c() {
+    let body = "    let v: i64x8 = masked(x[ramp(n, 1, 8)], ramp(n, 1, 8) < 24, 0)
+    prefetch x[n] ahead 64 locality 3
+    let total: i64 = reduce(add, v)
+    y[0] = total
+";
+    let kernel = Kernel::parse(&format!("{HEADER}{body}")).unwrap();
+    let text = c::print(&kernel).unwrap();
+    assert!(text.contains("int64_t v[8] = {0};"), "{text}");
+    assert!(text.contains("for (int64_t lane = 0; lane < 8; lane++)"), "{text}");
+    assert!(text.contains("__builtin_prefetch"), "{text}");
+    let emitted = llvm::listings(&kernel.legalized(), &CodegenOptions::host().unwrap()).unwrap().emitted;
+    assert!(emitted.contains("llvm.prefetch"), "{emitted}");
+}
+
+/// What a back end does not take is a diagnostic.
+#[test]
+fn vectors_are_legalised_first() {
+    let kernel = Kernel::parse(&format!("{HEADER}    atomic h[0] add n\n")).unwrap();
+    assert!(llvm::compile(&kernel, &CodegenOptions::host().unwrap()).is_err());
+}

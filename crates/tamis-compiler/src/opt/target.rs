@@ -1,0 +1,44 @@
+//! Target assumptions: what passes that make vectors need to know of a processor, as data.
+
+/// The vectors of a processor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The size of a vector register, in bytes.
+    pub vector_bytes: u16,
+    /// Masks have registers of their own, so that masked loads and stores are as fast as others.
+    pub masks: bool,
+    /// The number of accumulators that hide the latency of an addition.
+    pub accumulators: u8,
+    /// The most elements that a loop may gather in each iteration and still gain.
+    pub gathers: u8,
+    /// How many elements ahead coordinate lists are prefetched; 0 for not at all.
+    pub prefetch_distance: u32,
+}
+
+impl Target {
+    /// 128-bit vectors.
+    pub const SSE2: Target =
+        Target { vector_bytes: 16, masks: false, accumulators: 2, gathers: 0, prefetch_distance: 0 };
+    /// 256-bit vectors.
+    pub const AVX2: Target =
+        Target { vector_bytes: 32, masks: false, accumulators: 4, gathers: 1, prefetch_distance: 0 };
+    /// 512-bit vectors with masks.
+    pub const AVX512: Target =
+        Target { vector_bytes: 64, masks: true, accumulators: 4, gathers: 1, prefetch_distance: 256 };
+
+    /// The target of a name: `sse2`, `avx2` or `avx512`.
+    pub fn named(name: &str) -> Option<Target> {
+        match name {
+            "sse2" => Some(Target::SSE2),
+            "avx2" => Some(Target::AVX2),
+            "avx512" => Some(Target::AVX512),
+            _ => None,
+        }
+    }
+}
+
+impl Default for Target {
+    fn default() -> Target {
+        Target::AVX2
+    }
+}
