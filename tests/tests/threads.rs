@@ -205,6 +205,18 @@ fn sparse_results_are_combined() {
     }
 }
 
+/// Combined results have the declared format, whatever their fill value.
+#[test]
+fn combined_results_have_the_declared_format() {
+    let a = tensor(&[30, 20], 200, "dcsr", 5);
+    for (format, fill, op) in [("runs, band", "inf", "min"), ("blocks, dense", "-inf", "max"), ("csr", "0", "+")] {
+        let text = format!(
+            "def f(A):\n    C = tensor('{format}', fill={fill})\n    for i, j in _:\n        C[j,i] {op}= A[i,j]\n    return C\n"
+        );
+        check(&parse(&text), &[&a], &text);
+    }
+}
+
 /// Programs that cannot be partitioned run on one thread, and report the reason.
 #[test]
 fn programs_that_cannot_be_partitioned() {

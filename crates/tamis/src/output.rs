@@ -98,7 +98,12 @@ impl Output {
 
     /// The format of the tensor that is made of it, with its fill.
     pub(crate) fn format_with_fill(&self) -> Format {
-        tamis_compiler::schedule::with_fill(self.declared.as_ref().unwrap_or(&self.format), self.fill)
+        tamis_compiler::schedule::with_fill(self.declared_format(), self.fill)
+    }
+
+    /// The format of the result, as it is declared.
+    pub(crate) fn declared_format(&self) -> &Format {
+        self.declared.as_ref().unwrap_or(&self.format)
     }
 
     /// The type of its values.

@@ -101,7 +101,8 @@ fn uses_of(kernel: &Kernel, stmt: &Stmt) -> StmtUses {
                     _ = found.buffers.insert(*buffer);
                 }
                 Expr::Vector(VectorExpr::Ramp { .. } | VectorExpr::Splat { .. } | VectorExpr::Reduce { .. })
-                | Expr::Const(_) | Expr::Call(..) => {}
+                | Expr::Const(_)
+                | Expr::Call(..) => {}
             });
         });
     });

@@ -353,8 +353,20 @@ impl Reader<'_> {
         let shift = if c.eat("+") { Some(self.index(c)?) } else { None };
         let below = Below::Position;
         let (grouped, descending, within, sought, ended, until) = (false, false, None, None, None, None);
-        let mut stepper =
-            Stepper { coordinates, start, stop, below, grouped, shift, mirrored, descending, within, sought, ended, until };
+        let mut stepper = Stepper {
+            coordinates,
+            start,
+            stop,
+            below,
+            grouped,
+            shift,
+            mirrored,
+            descending,
+            within,
+            sought,
+            ended,
+            until,
+        };
         while c.eat(",") {
             if c.eat_word("descending") {
                 stepper.descending = true;

@@ -333,6 +333,9 @@ impl ParallelKernel {
                     let private: Result<Vec<Tensor>, _> = storages.iter_mut().map(private).collect();
                     let private = private.map_err(|d| CallError::Result(output.tensor, d))?;
                     let all = combine::tensors(combiner, private, self.strict).map_err(CallError::Combination)?;
+                    // The combining program states the fill value in its format, which the result does not.
+                    let all = all.map(|all| all.convert(output.declared_format())).transpose();
+                    let all = all.map_err(|d| CallError::Result(output.tensor, d))?;
                     tensors.extend(all.map(|all| (k, all)));
                 }
             }
