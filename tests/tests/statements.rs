@@ -72,12 +72,6 @@ fn right_hand_sides_read_the_values_before_their_statement() {
         ("y[i] = A[i+k] for i in range(2) for k in range(2)", "y", &[3.0, 5.0]),
         ("y[i] = sum[k](coalesce(A[~(i+k)], 0)) for k in range(-1, 2), i in range(3)", "y", &[3.0, 6.0, 5.0]),
         ("y[~(i-1)] = A[i]", "y", &[2.0, 3.0]),
-        // A range that is the size of a temporary needs the temporary.
-        (
-            "y[i] = M[i,j]; z[i] = y[i] * sum[k](A[k] * prod[j](select(j == i, 1, M[k,j])))",
-            "z",
-            &[180.0, 3555.0, 672.0],
-        ),
         // An equal reduction is computed once, whatever the order of its indices in each statement.
         (
             "P[j] = sum[i](A[j] * max[k](M[i,k] * M[k,j])); R[i,j] = M[i,j] * max[k](M[i,k] * M[k,j])",
