@@ -118,10 +118,21 @@ fn the_compiler_names_no_array_of_a_level() {
 }
 
 /// The how-to page says that an operator takes two files by hand and three that are generated.
+/// Derivatives of reductions are rules of their own, which the page names.
 #[test]
 fn an_operator_takes_two_files() {
     let output = std::process::Command::new("git")
-        .args(["grep", "--untracked", "-lwi", "logaddexp2", "--", "crates/*/src/*", "docs/reference", "python/tamis"])
+        .args([
+            "grep",
+            "--untracked",
+            "-lwi",
+            "logaddexp2",
+            "--",
+            "crates/*/src/*",
+            ":!crates/tamis-ir/src/notation/adjoint",
+            "docs/reference",
+            "python/tamis",
+        ])
         .current_dir(root())
         .output();
     // A source archive has no repository.

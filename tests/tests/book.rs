@@ -135,6 +135,7 @@ const CHAPTERS: &[(&str, &str)] = &[
     ("E10", "Run time"),
     ("E11", "Internal errors"),
     ("E12", "Schedules"),
+    ("E13", "Text of kernels"),
 ];
 
 /// The page on diagnostics: what `tamis explain CODE` prints, for each code.

@@ -51,6 +51,17 @@ fn notation() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
+fn derivatives() -> Result<(), Box<dyn Error>> {
+    let (a, _) = operands()?;
+    let x =
+        Tensor::from_dense(&[a.shape()[1]], vec![1.0; a.shape()[1] as usize].into(), &Format::dense(1), 0.0.into())?;
+    let inputs = [("A", &a), ("x", &x)];
+    let gradients = tamis::grad("L = A[i,j] * x[j]", &["A"], &inputs, &Default::default())?;
+    assert_eq!(gradients["A"].nnz(), a.nnz());
+    Ok(())
+}
+
+#[test]
 fn other_crates() -> Result<(), Box<dyn Error>> {
     let a = Tensor::try_from(tamis::interop::sprs::CsMat::<f64>::eye(3))?;
     let b = Tensor::try_from(tamis::interop::ndarray::Array2::<f64>::ones((3, 2)))?;

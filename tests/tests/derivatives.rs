@@ -326,7 +326,7 @@ fn term(random: &mut Random, known: &[&str]) -> String {
         7 => format!("max({a}[i], 0.4 * {b}[i], w[i])"),
         8 => format!("select({a}[i] > w[i], {a}[i] * {b}[i], {b}[i])"),
         9 => format!("max[j](M[i,j] + {a}[j])"),
-        10 => format!("min[j](M[i,j] * w[j])"),
+        10 => "min[j](M[i,j] * w[j])".to_string(),
         11 => format!("{a}[p[i]] * {b}[i]"),
         12 => format!("coalesce({a}[~(i+1)], 0) * {b}[i]"),
         13 => format!("M[i,i] * {a}[i]"),

@@ -50,7 +50,7 @@ fn guarded_windows_of_matrices_are_found_by_what_is_stored() {
     for guard in [
         format!("{ROWS} and {COLUMNS}"),
         format!("k != 1 and {ROWS} and {COLUMNS}"),
-        format!("0 <= i+k-1 < A.shape[0] and 0 <= j+l-1 and A.shape[1] > j+l-1"),
+        "0 <= i+k-1 < A.shape[0] and 0 <= j+l-1 and A.shape[1] > j+l-1".to_string(),
         format!("i + k >= 1 and {COLUMNS} and i + k < A.shape[0] + 1 and F[k,l] > 0"),
     ] {
         for result in ["dcsr", "dense"] {

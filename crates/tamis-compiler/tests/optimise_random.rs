@@ -11,7 +11,7 @@ pub(crate) mod random;
 #[path = "common/rows.rs"]
 pub(crate) mod rows;
 
-use tamis_compiler::opt::{Options, PASSES, Pass, Target, VECTOR_PASSES};
+use tamis_compiler::opt::{Options, PASSES, Pass, VECTOR_PASSES, VectorTarget};
 use tamis_ir::kernel::{Array, Failure, Kernel, Memory, Role, run};
 use tamis_ir::{Kind, Value};
 
@@ -93,7 +93,7 @@ fn outcome(kernel: &Kernel, memory: &Memory, budget: u64) -> Result<Result<Memor
     }
 }
 
-const STRICT: Options = Options { strict: true, target: Target::AVX2 };
+const STRICT: Options = Options { strict: true, target: VectorTarget::AVX2 };
 
 #[test]
 fn all_passes_in_order() {
@@ -191,7 +191,7 @@ fn loops_over_vectors() {
     let (mut compared, mut vectorised) = (0, 0);
     for seed in 70_000..71_000 {
         for make in [|seed| random::kernel(seed, false), nests::kernel, rows::kernel] {
-            for target in [Target::SSE2, Target::AVX2, Target::AVX512] {
+            for target in [VectorTarget::SSE2, VectorTarget::AVX2, VectorTarget::AVX512] {
                 let (kernel, memory) = make(seed);
                 let options = Options { strict: true, target };
                 let after = passes.iter().fold(kernel.clone(), |kernel, pass| (pass.run)(kernel, &options));

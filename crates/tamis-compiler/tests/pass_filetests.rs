@@ -7,7 +7,7 @@
 //! - `` ```after ``: the kernel after it, or `unchanged`;
 //! - `` ```inputs ``: lines `NAME = VALUES`, the scalars and the buffers on which both kernels are
 //!   interpreted. They must do the same. A buffer without a line is empty;
-//! - `` ```options ``: `strict`, for floats exactly as written, and the [`Target`] of vectors: `sse2`,
+//! - `` ```options ``: `strict`, for floats exactly as written, and the [`VectorTarget`] of vectors: `sse2`,
 //!   `avx2` or `avx512`.
 //!
 //! Kernels are verified before and after. `TAMIS_BLESS=1` rewrites the `after` blocks; review the
@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use tamis_compiler::opt::{Options, PASSES, Target, VECTOR_PASSES};
+use tamis_compiler::opt::{Options, PASSES, VECTOR_PASSES, VectorTarget};
 use tamis_ir::kernel::{Array, Elem, Failure, Kernel, Memory, Role, run};
 use tamis_ir::{DType, Value};
 
@@ -105,7 +105,7 @@ fn after(pass: &str, blocks: &[Fence]) -> Result<String, String> {
     }
     let pass = PASSES.iter().chain(VECTOR_PASSES).find(|row| row.name == pass).ok_or("there is no such pass")?;
     let words: Vec<&str> = find("options").unwrap_or("").split_whitespace().collect();
-    let target = words.iter().find_map(|word| Target::named(word)).unwrap_or_default();
+    let target = words.iter().find_map(|word| VectorTarget::named(word)).unwrap_or_default();
     let options = Options { strict: words.contains(&"strict"), target };
     let after = (pass.run)(before.clone(), &options);
     after.verify()?;

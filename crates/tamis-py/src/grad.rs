@@ -8,6 +8,9 @@ use tamis::Notation;
 use tamis::diagnostic::Source;
 use tamis::grad::Differentiate;
 
+/// The operands of index notation, and its results with their ranks.
+type NotationNames = (Vec<String>, Vec<(String, usize)>);
+
 /// Index notation whose operands have these names; NumPy's spelling calls its result `out`.
 fn notation(text: &str, names: &[String]) -> Result<Notation, tamis::Diagnostics> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -19,11 +22,7 @@ fn notation(text: &str, names: &[String]) -> Result<Notation, tamis::Diagnostics
 
 /// The operands and the results of index notation, each result with its rank.
 #[pyfunction]
-pub(crate) fn notation_names(
-    py: Python<'_>,
-    text: &str,
-    names: Vec<String>,
-) -> PyResult<(Vec<String>, Vec<(String, usize)>)> {
+pub(crate) fn notation_names(py: Python<'_>, text: &str, names: Vec<String>) -> PyResult<NotationNames> {
     let notation = or_raise(py, notation(text, &names))?;
     let rank = |result: &str| {
         let found = notation.assignments.iter().rev().find(|a| a.target.text == result);

@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(difference(&a, &a).unwrap(), None);
         assert_eq!(difference(&a, &vector(vec![1.0 + 1e-12, 2.0, f64::NAN])).unwrap(), None);
         let reported = difference(&a, &vector(vec![1.0, 2.5, f64::NAN])).unwrap().unwrap();
-        assert_eq!(reported, "is 2.0 at [1], where the interpreter says 2.5");
+        assert_eq!(reported, "is 2.0 at [1], but the interpreter computes 2.5");
         let reported = difference(&a, &vector(vec![1.0, 2.0, 3.0])).unwrap().unwrap();
         assert!(reported.contains("[2]") && reported.contains("nan"), "{reported}");
         assert!(difference(&a, &vector(vec![1.0, 2.0])).unwrap().unwrap().contains("shape"));

@@ -174,7 +174,7 @@ pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<Not
 ///
 /// ```
 /// use tamis::prelude::*;
-/// use tamis::notation::{Operand, plan_for};
+/// use tamis::notation::{OperandStatistics, plan_for};
 /// use tamis::program::ParamType;
 /// let notation = Notation::parse("y[i] = A[i,j] * x[j]")?;
 /// let of = |shape: &[u64]| ParamType {
@@ -185,8 +185,8 @@ pub fn plan(notation: &Notation, tensors: &[&Tensor], pins: &Pins) -> Result<Not
 /// };
 /// // A share of 0.01 of the elements is stored.
 /// let operands = [
-///     Operand::assumed(Format::csr(), DType::F64, 0.0.into(), &[1000, 1000], 0.01),
-///     Operand::assumed(Format::dense(1), DType::F64, 0.0.into(), &[1000], 1.0),
+///     OperandStatistics::assumed(Format::csr(), DType::F64, 0.0.into(), &[1000, 1000], 0.01),
+///     OperandStatistics::assumed(Format::dense(1), DType::F64, 0.0.into(), &[1000], 1.0),
 /// ];
 /// let plan = plan_for(&notation, &[of(&[1000, 1000]), of(&[1000])], &operands, &Default::default())?;
 /// assert!(plan.program.to_string().contains("for i, j in _:"));

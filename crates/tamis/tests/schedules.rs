@@ -77,7 +77,7 @@ fn explained() {
     let signature = Signature::assumed(&program, &[("A", csr()), ("B", csr())], &[]).unwrap();
     let explanation = tamis::explain(&program, &signature, &options("parallelize(i)")).unwrap();
     assert!(explanation.program().contains("for i in parallel(_):"));
-    assert!(explanation.threads().contains("the loop over i is cut"), "{}", explanation.threads());
+    assert!(explanation.threads().contains("the loop over i is partitioned"), "{}", explanation.threads());
     assert!(explanation.warnings().is_empty());
     // Another one than the outermost is checked, but not shared.
     let explanation = tamis::explain(&program, &signature, &options("parallelize(j)")).unwrap();

@@ -35,7 +35,7 @@ mod unswitch;
 mod vectorize;
 mod vectorize_legality;
 
-pub use target::Target;
+pub use target::VectorTarget;
 
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
@@ -47,7 +47,7 @@ pub struct Options {
     /// Floats exactly as written: zeros keep their sign, and no sum is reassociated.
     pub strict: bool,
     /// The processor that vectors are made for.
-    pub target: Target,
+    pub target: VectorTarget,
 }
 
 /// A pass over kernels.

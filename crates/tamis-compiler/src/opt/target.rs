@@ -1,8 +1,8 @@
-//! Target assumptions: what passes that make vectors need to know of a processor, as data.
+//! VectorTarget assumptions: what passes that make vectors need to know of a processor, as data.
 
 /// The vectors of a processor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct VectorTarget {
     /// The size of a vector register, in bytes.
     pub vector_bytes: u16,
     /// Masks have registers of their own, so that masked loads and stores are as fast as others.
@@ -15,30 +15,30 @@ pub struct Target {
     pub prefetch_distance: u32,
 }
 
-impl Target {
+impl VectorTarget {
     /// 128-bit vectors.
-    pub const SSE2: Target =
-        Target { vector_bytes: 16, masks: false, accumulators: 2, gathers: 0, prefetch_distance: 0 };
+    pub const SSE2: VectorTarget =
+        VectorTarget { vector_bytes: 16, masks: false, accumulators: 2, gathers: 0, prefetch_distance: 0 };
     /// 256-bit vectors.
-    pub const AVX2: Target =
-        Target { vector_bytes: 32, masks: false, accumulators: 4, gathers: 1, prefetch_distance: 0 };
+    pub const AVX2: VectorTarget =
+        VectorTarget { vector_bytes: 32, masks: false, accumulators: 4, gathers: 1, prefetch_distance: 0 };
     /// 512-bit vectors with masks.
-    pub const AVX512: Target =
-        Target { vector_bytes: 64, masks: true, accumulators: 4, gathers: 1, prefetch_distance: 256 };
+    pub const AVX512: VectorTarget =
+        VectorTarget { vector_bytes: 64, masks: true, accumulators: 4, gathers: 1, prefetch_distance: 256 };
 
     /// The target of a name: `sse2`, `avx2` or `avx512`.
-    pub fn named(name: &str) -> Option<Target> {
+    pub fn named(name: &str) -> Option<VectorTarget> {
         match name {
-            "sse2" => Some(Target::SSE2),
-            "avx2" => Some(Target::AVX2),
-            "avx512" => Some(Target::AVX512),
+            "sse2" => Some(VectorTarget::SSE2),
+            "avx2" => Some(VectorTarget::AVX2),
+            "avx512" => Some(VectorTarget::AVX512),
             _ => None,
         }
     }
 }
 
-impl Default for Target {
-    fn default() -> Target {
-        Target::AVX2
+impl Default for VectorTarget {
+    fn default() -> VectorTarget {
+        VectorTarget::AVX2
     }
 }

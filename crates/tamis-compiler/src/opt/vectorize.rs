@@ -5,11 +5,11 @@
 //! ramp, loads are contiguous, strided or gathered, and each reduction has several vector
 //! accumulators, which are combined behind the loop. The tail is masked where masks are free, and a
 //! remainder loop elsewhere. Legality ([`plan`]) and profitability ([`is_profitable`]) are separate;
-//! the second asks the [`Target`].
+//! the second asks the [`VectorTarget`].
 //!
 //! The pass is not part of the pipeline yet: the LLVM back end makes its own vectors.
 
-use super::target::Target;
+use super::target::VectorTarget;
 use super::{Editor, Options};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::{Op, Value};
@@ -25,7 +25,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
     editor.finish(body)
 }
 
-fn block(b: &mut Builder, body: Block, target: &Target) -> Block {
+fn block(b: &mut Builder, body: Block, target: &VectorTarget) -> Block {
     let mut out = Block::with_capacity(body.len());
     for mut stmt in body {
         for inner in stmt.blocks_mut() {
@@ -60,7 +60,7 @@ struct Plan {
 
 /// The vectorised form of a marked loop, if this pass has one. The mark says that iterations are
 /// independent but for reductions.
-fn plan(kernel: &Kernel, counter: VarId, body: &[Stmt], target: &Target) -> Option<Plan> {
+fn plan(kernel: &Kernel, counter: VarId, body: &[Stmt], target: &VectorTarget) -> Option<Plan> {
     if kernel.var(counter).mutable {
         return None;
     }
@@ -129,14 +129,14 @@ fn is_gathered(kernel: &Kernel, index: ExprId, counter: VarId, body: &[Stmt]) ->
 }
 
 /// Whether vectors of the target pay for a loop.
-fn is_profitable(plan: &Plan, target: &Target) -> bool {
+fn is_profitable(plan: &Plan, target: &VectorTarget) -> bool {
     plan.lanes >= 2 && plan.gathers <= usize::from(target.gathers)
 }
 
 /// A loop that is being vectorised.
 struct Vectors<'a> {
     plan: Plan,
-    target: Target,
+    target: VectorTarget,
     var: VarId,
     body: &'a [Stmt],
     hint: Hint,

@@ -121,11 +121,11 @@ struct Guard {
     target: Access,
     value: ExprId,
     /// The subscripts of several indices in the value.
-    windows: Vec<Window>,
+    windows: Vec<GuardedWindow>,
 }
 
 /// A subscript of several indices, and its bounds as expressions.
-struct Window {
+struct GuardedWindow {
     read: ExprId,
     tensor: TensorId,
     dim: usize,
@@ -136,7 +136,7 @@ struct Window {
     checked_by: [Option<ExprId>; 2],
 }
 
-impl Window {
+impl GuardedWindow {
     fn is_guarded(&self) -> bool {
         self.checked_by.iter().all(Option::is_some)
     }
@@ -168,7 +168,7 @@ impl Guard {
                     if !subscript.permissive && indices.len() > 1 {
                         let (tensor, subscript) = (access.tensor, subscript.expr);
                         let (bounds, checked_by) = (None, [None, None]);
-                        self.windows.push(Window { read: id, tensor, dim, subscript, bounds, checked_by });
+                        self.windows.push(GuardedWindow { read: id, tensor, dim, subscript, bounds, checked_by });
                     }
                 }
             }
@@ -185,7 +185,7 @@ impl Guard {
         let guarded = |read: ExprId, dim: usize| {
             self.windows.iter().any(|window| window.read == read && window.dim == dim && window.is_guarded())
         };
-        let several = |window: &Window| match program.expr(window.read) {
+        let several = |window: &GuardedWindow| match program.expr(window.read) {
             Expr::Read(access) => access.subscripts.len() > 1,
             _ => false,
         };

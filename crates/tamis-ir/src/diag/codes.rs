@@ -106,10 +106,10 @@ value is lost. A result cannot have the name of an operand, unless its statement
 `x[i] = 2*x[i]`."
 E0115 "no derivative"
 "The statement cannot be differentiated: it reads elements by their position, or reduces by an operator other than
-`+`, `*`, `min`, `max` and `logaddexp2`. Operators of the table and those that users define have derivatives; discrete
+`+`, `*`, `min`, `max` and log-sum-exp. Operators of the table and those that users define have derivatives; discrete
 ones, such as comparisons and roundings, have derivative 0."
 E0116 "nothing to differentiate"
-"A gradient is asked for of a result or with respect to an operand that does not exist, or the gradient is zero
+"A gradient is requested of a result or with respect to an operand that does not exist, or the gradient is zero
 everywhere: the operand is used as a subscript only, or only through operators whose derivative is 0."
 E0117 "assignment cannot be transposed"
 "Reverse mode exchanges reading and writing. It needs the size of what is written, and each element to be written once or

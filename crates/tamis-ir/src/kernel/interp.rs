@@ -8,7 +8,7 @@ mod races;
 
 use super::{BufferId, Elem, Expr, ExprId, Kernel, LabelId, LoopKind, Stmt, VectorExpr, Workspace};
 use crate::algebra::{DType, Op, Value, eval};
-use races::{Access, Log};
+use races::{Log, RecordedAccess};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ pub struct ExecutionCounts {
 }
 
 /// [`run`], which also counts how often each variable is declared, by a statement of its own or as the counter of a loop:
-/// the turns of a loop are how often its index is.
+/// the iterations of a loop are the declarations of its counter.
 pub fn run_counted(kernel: &Kernel, memory: Memory, budget: u64) -> Result<(Memory, ExecutionCounts), Failure> {
     run_as(kernel, memory, budget, false)
 }
@@ -275,7 +275,7 @@ impl KernelInterpreter<'_> {
                     Some(part) => part.sort_by_key(|v| v.as_i64()),
                     None => return self.wrong(format!("sort of {start}..{stop} out of bounds")),
                 }
-                (start..stop).try_for_each(|k| self.record(buffer.index(), k, Access::Write))?;
+                (start..stop).try_for_each(|k| self.record(buffer.index(), k, RecordedAccess::Write))?;
             }
             Stmt::Reset { workspace, sizes } => {
                 let sizes: Result<Vec<i64>, Failure> = sizes.iter().map(|e| self.int(*e)).collect();
@@ -353,7 +353,7 @@ impl KernelInterpreter<'_> {
     }
 
     /// Tells the parallel loops that are running of an access; a race is a failure.
-    fn record(&self, buffer: usize, index: i64, access: Access) -> Result<(), Failure> {
+    fn record(&self, buffer: usize, index: i64, access: RecordedAccess) -> Result<(), Failure> {
         let space = self.kernel.buffers[buffer].role.space();
         for log in self.logs.borrow_mut().iter_mut() {
             if let Some(other) = log.record(buffer, space, index, access) {
@@ -375,11 +375,11 @@ impl KernelInterpreter<'_> {
                 return self.wrong(format!("{name}[{index}] is updated, but it has {len} elements"));
             }
         }
-        self.record(buffer, index, Access::Update)
+        self.record(buffer, index, RecordedAccess::Update)
     }
 
     fn load(&self, buffer: usize, index: i64) -> Result<Value, Failure> {
-        self.record(buffer, index, Access::Read)?;
+        self.record(buffer, index, RecordedAccess::Read)?;
         let found = usize::try_from(index).ok().and_then(|k| self.arrays[buffer].get(k));
         match found {
             Some(value) => Ok(value),
@@ -401,7 +401,7 @@ impl KernelInterpreter<'_> {
         match usize::try_from(index).ok().and_then(|k| self.arrays[buffer].values.get_mut(k)) {
             Some(place) => {
                 *place = value;
-                self.record(buffer, index, Access::Write)
+                self.record(buffer, index, RecordedAccess::Write)
             }
             None => self.wrong(format!("{}[{index}] is written, but it has {len} elements", info.name)),
         }

@@ -325,8 +325,8 @@ impl Legalizer<'_> {
         let early = parts.into_iter().flatten().any(|part| reads(self.old, part));
         let tiles = parts.map(|part| part.filter(|_| early).map(|part| self.lanes_of(part, lanes, mask)));
         // Lanes of a scatter may write one element: the last one stays.
-        let apart = matches!(self.old.expr(index), Expr::Vector(VectorExpr::Ramp { step, .. }) if *step != 0);
-        self.over_lanes_as(lanes, apart && mask.is_none(), |it, lane| {
+        let distinct = matches!(self.old.expr(index), Expr::Vector(VectorExpr::Ramp { step, .. }) if *step != 0);
+        self.over_lanes_as(lanes, distinct && mask.is_none(), |it, lane| {
             let [index, value, mask] = [0, 1, 2].map(|k| match (tiles[k], parts[k]) {
                 (Some(tile), _) => Some(it.new.load(tile, lane)),
                 (None, part) => part.map(|part| it.lane(part, lane)),

@@ -12,7 +12,7 @@
 use super::{Below, Edge, Extents, Looplet, Payload, Phase, Segments, Spike, Stepper, Window};
 use crate::DType;
 use crate::diag::{Diagnostic, Source};
-use crate::kernel::text::{Cursor, MAX_DEPTH, Parser, Tok, spelled, wrong};
+use crate::kernel::text::{KernelParser, KernelTokenKind, MAX_DEPTH, TokenCursor, spelled, wrong};
 use crate::kernel::{BufferId, ExprId, Kernel, Stmt, VarId};
 
 impl Looplet {
@@ -33,8 +33,8 @@ impl Looplet {
     /// ```
     pub fn parse(kernel: &mut Kernel, text: &str) -> Result<Looplet, Diagnostic> {
         let source = Source::new("looplet", text);
-        let (mut parser, mut c) = Parser::within(kernel, text).map_err(|d| d.with_source(&source))?;
-        let parsed = Reader { parser: &mut parser, depth: 0 }.looplet(&mut c).and_then(|looplet| {
+        let (mut parser, mut c) = KernelParser::within(kernel, text).map_err(|d| d.with_source(&source))?;
+        let parsed = LoopletParser { parser: &mut parser, depth: 0 }.looplet(&mut c).and_then(|looplet| {
             c.finish()?;
             Ok(looplet)
         });
@@ -179,13 +179,13 @@ impl Shown<'_> {
 }
 
 /// A parser of looplets; the parser of kernel text reads their expressions.
-struct Reader<'a> {
-    parser: &'a mut Parser,
+struct LoopletParser<'a> {
+    parser: &'a mut KernelParser,
     depth: usize,
 }
 
-impl Reader<'_> {
-    fn looplet(&mut self, c: &mut Cursor) -> Result<Looplet, Diagnostic> {
+impl LoopletParser<'_> {
+    fn looplet(&mut self, c: &mut TokenCursor) -> Result<Looplet, Diagnostic> {
         if self.depth >= MAX_DEPTH {
             let message = format!("looplets are nested more than {MAX_DEPTH} deep");
             return Err(wrong(message, c.span(), "write a simpler looplet"));
@@ -196,9 +196,9 @@ impl Reader<'_> {
         looplet
     }
 
-    fn looplet_within(&mut self, c: &mut Cursor) -> Result<Looplet, Diagnostic> {
+    fn looplet_within(&mut self, c: &mut TokenCursor) -> Result<Looplet, Diagnostic> {
         let word = match c.peek() {
-            Some(Tok::Word(word)) => word.clone(),
+            Some(KernelTokenKind::Word(word)) => word.clone(),
             _ => return Err(c.expected("a looplet")),
         };
         if matches!(&*word, "leading" | "mirrored" | "segments") {
@@ -270,7 +270,7 @@ impl Reader<'_> {
     }
 
     /// An expression of a type.
-    fn typed(&mut self, c: &mut Cursor, expected: DType) -> Result<ExprId, Diagnostic> {
+    fn typed(&mut self, c: &mut TokenCursor, expected: DType) -> Result<ExprId, Diagnostic> {
         let span = c.span();
         let expr = self.parser.expr(c)?;
         let found = self.parser.kernel.exprs.dtype(expr);
@@ -281,12 +281,12 @@ impl Reader<'_> {
     }
 
     /// A position, a coordinate or a size.
-    fn index(&mut self, c: &mut Cursor) -> Result<ExprId, Diagnostic> {
+    fn index(&mut self, c: &mut TokenCursor) -> Result<ExprId, Diagnostic> {
         self.typed(c, DType::I64)
     }
 
     /// `[START..STOP]`
-    fn range(&mut self, c: &mut Cursor) -> Result<(ExprId, ExprId), Diagnostic> {
+    fn range(&mut self, c: &mut TokenCursor) -> Result<(ExprId, ExprId), Diagnostic> {
         c.expect("[")?;
         let start = self.index(c)?;
         c.expect("..")?;
@@ -295,9 +295,9 @@ impl Reader<'_> {
         Ok((start, stop))
     }
 
-    fn payload(&mut self, c: &mut Cursor) -> Result<Payload, Diagnostic> {
+    fn payload(&mut self, c: &mut TokenCursor) -> Result<Payload, Diagnostic> {
         let word = match c.peek() {
-            Some(Tok::Word(word)) => word.clone(),
+            Some(KernelTokenKind::Word(word)) => word.clone(),
             _ => return Err(c.expected("what a coordinate holds")),
         };
         c.at += 1;
@@ -330,7 +330,7 @@ impl Reader<'_> {
         })
     }
 
-    fn sequence(&mut self, c: &mut Cursor) -> Result<Looplet, Diagnostic> {
+    fn sequence(&mut self, c: &mut TokenCursor) -> Result<Looplet, Diagnostic> {
         let inside = c.eat_word("inside");
         c.expect("[")?;
         let mut phases = Vec::new();
@@ -346,7 +346,7 @@ impl Reader<'_> {
         Ok(Looplet::Sequence { phases, inside })
     }
 
-    fn stepper(&mut self, c: &mut Cursor) -> Result<Stepper, Diagnostic> {
+    fn stepper(&mut self, c: &mut TokenCursor) -> Result<Stepper, Diagnostic> {
         let mirrored = c.eat("-");
         let coordinates = self.coordinates(c)?;
         let (start, stop) = self.range(c)?;
@@ -392,7 +392,7 @@ impl Reader<'_> {
     }
 
     /// A buffer of coordinates or positions.
-    fn coordinates(&mut self, c: &mut Cursor) -> Result<BufferId, Diagnostic> {
+    fn coordinates(&mut self, c: &mut TokenCursor) -> Result<BufferId, Diagnostic> {
         let span = c.span();
         let buffer = self.parser.buffer(c)?;
         let info = self.parser.kernel.buffer(buffer);
@@ -403,7 +403,7 @@ impl Reader<'_> {
         Ok(buffer)
     }
 
-    fn segments(&mut self, c: &mut Cursor) -> Result<Looplet, Diagnostic> {
+    fn segments(&mut self, c: &mut TokenCursor) -> Result<Looplet, Diagnostic> {
         let leads = c.eat_word("leading");
         let mirrored = c.eat_word("mirrored");
         c.expect_word("segments")?;
@@ -454,12 +454,12 @@ impl Reader<'_> {
         Ok(Looplet::Segments(segments))
     }
 
-    fn window(&mut self, c: &mut Cursor) -> Result<Window, Diagnostic> {
+    fn window(&mut self, c: &mut TokenCursor) -> Result<Window, Diagnostic> {
         let open = c.eat_word("windows");
         if !open {
             c.expect_word("at")?;
         }
-        let stride = if matches!(c.peek(), Some(Tok::Number(_))) {
+        let stride = if matches!(c.peek(), Some(KernelTokenKind::Number(_))) {
             let stride = c.number()?;
             c.expect("*")?;
             stride
@@ -475,7 +475,7 @@ impl Reader<'_> {
 }
 
 /// An integer with its sign.
-fn signed(c: &mut Cursor) -> Result<i64, Diagnostic> {
+fn signed(c: &mut TokenCursor) -> Result<i64, Diagnostic> {
     let (negative, span) = (c.eat("-"), c.span());
     let magnitude: u64 = c.number()?;
     let value = if negative { -i128::from(magnitude) } else { i128::from(magnitude) };

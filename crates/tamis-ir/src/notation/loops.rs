@@ -34,7 +34,7 @@ impl Notation {
     /// # Ok::<(), tamis_ir::Diagnostics>(())
     /// ```
     pub fn of_loops(program: &Program) -> std::result::Result<(String, Vec<(String, String)>), Diagnostics> {
-        let mut reader = Reader {
+        let mut reader = LoopReader {
             program,
             loops: Vec::new(),
             conditions: Vec::new(),
@@ -58,7 +58,7 @@ struct Use {
     branch: Option<(StmtId, bool)>,
 }
 
-struct Reader<'p> {
+struct LoopReader<'p> {
     program: &'p Program,
     loops: Vec<(IndexId, Extent)>,
     conditions: Vec<(StmtId, syntax::Expr, bool)>,
@@ -70,13 +70,13 @@ struct Reader<'p> {
 }
 
 /// What is about to be written.
-struct Target<'a> {
+struct LoopTarget<'a> {
     access: &'a Access,
     stmt: StmtId,
     op: Option<Op>,
 }
 
-impl Reader<'_> {
+impl LoopReader<'_> {
     fn block(&mut self, block: &[Stmt]) -> Result<()> {
         block.iter().try_for_each(|stmt| self.stmt(stmt))
     }
@@ -111,12 +111,12 @@ impl Reader<'_> {
                     return Err(self.refused(stmt.id, "the update has more than two operands"));
                 }
                 let op = update.as_ref().map(|update| update.op);
-                self.assign(&Target { access: target, stmt: stmt.id, op }, *value)
+                self.assign(&LoopTarget { access: target, stmt: stmt.id, op }, *value)
             }
         }
     }
 
-    fn assign(&mut self, target: &Target, value: ExprId) -> Result<()> {
+    fn assign(&mut self, target: &LoopTarget, value: ExprId) -> Result<()> {
         let tensor = target.access.tensor;
         let Some(scope) = self.scopes.get(&tensor).cloned() else {
             return Err(self.refused(target.stmt, "a parameter is changed in place"));
@@ -172,7 +172,7 @@ impl Reader<'_> {
     }
 
     /// The operator that a statement accumulates by: assignments in both branches of an `if` are a sum of what each gives.
-    fn accumulation(&self, target: &Target, first: bool) -> Result<Option<Op>> {
+    fn accumulation(&self, target: &LoopTarget, first: bool) -> Result<Option<Op>> {
         let tensor = target.access.tensor;
         if target.op.is_some() {
             return Ok(target.op);
@@ -193,7 +193,7 @@ impl Reader<'_> {
     }
 
     /// A value that changes nothing where a condition does not hold.
-    fn guarded(&self, target: &Target, op: Option<Op>, value: syntax::Expr) -> Result<syntax::Expr> {
+    fn guarded(&self, target: &LoopTarget, op: Option<Op>, value: syntax::Expr) -> Result<syntax::Expr> {
         let mut value = value;
         for (_, condition, holds) in self.conditions.iter().rev() {
             let identity = match op {
@@ -248,7 +248,7 @@ impl Reader<'_> {
 
     fn line(
         &self,
-        target: &Target,
+        target: &LoopTarget,
         op: Option<Op>,
         subscripts: Vec<syntax::Expr>,
         value: syntax::Expr,
@@ -284,7 +284,7 @@ impl Reader<'_> {
     }
 
     /// What is read is complete, or was written by the same iteration; and what is written was not read by another one.
-    fn check_order(&self, target: &Target) -> Result<()> {
+    fn check_order(&self, target: &LoopTarget) -> Result<()> {
         let own: Vec<IndexId> = self.loops.iter().map(|(index, _)| *index).collect();
         let write = Use {
             tensor: target.access.tensor,

@@ -58,7 +58,7 @@ pub fn set_pattern_cache_limit(bytes: u64) {
 /// The conversions of one pattern.
 #[derive(Default)]
 pub(crate) struct PatternCache {
-    conversions: Mutex<Vec<Arc<Conversion>>>,
+    conversions: Mutex<Vec<Arc<CachedConversion>>>,
     /// The caches of views with the dimensions in another order.
     views: Mutex<Vec<(Vec<usize>, Arc<PatternCache>)>>,
 }
@@ -83,7 +83,7 @@ impl PatternCache {
 }
 
 /// A pattern in another format.
-struct Conversion {
+struct CachedConversion {
     format: Format,
     /// The converted levels; its values are not used.
     levels: Tensor,
@@ -91,13 +91,13 @@ struct Conversion {
     permutation: Vec<u32>,
 }
 
-impl Conversion {
+impl CachedConversion {
     fn bytes(&self) -> u64 {
         (self.permutation.len() * size_of::<u32>() + self.levels.nbytes()) as u64
     }
 }
 
-impl Drop for Conversion {
+impl Drop for CachedConversion {
     fn drop(&mut self) {
         BYTES.fetch_sub(self.bytes(), Relaxed);
         COUNT.fetch_sub(1, Relaxed);
@@ -151,14 +151,14 @@ pub(super) fn convert(tensor: &Tensor, format: &Format) -> Result<Option<Tensor>
 }
 
 /// The conversion of the positions of a pattern.
-fn permuted(tensor: &Tensor, format: &Format) -> Result<Option<Arc<Conversion>>> {
+fn permuted(tensor: &Tensor, format: &Format) -> Result<Option<Arc<CachedConversion>>> {
     let count = tensor.values().map_or(0, ValueArray::len) as u32;
     let numbers: Vec<u32> = (1..=count).collect();
     let numbered = tensor.with_leaf_values(Leaf::Element(None), numbers.into(), Value::U32(0));
     let levels = convert_directly(&numbered, format)?;
     let Some(ValueArray::U32(positions)) = levels.values() else { return Ok(None) };
     let permutation = positions.to_vec();
-    let conversion = Conversion { format: format.clone(), permutation, levels: levels.clone() };
+    let conversion = CachedConversion { format: format.clone(), permutation, levels: levels.clone() };
     BYTES.fetch_add(conversion.bytes(), Relaxed);
     COUNT.fetch_add(1, Relaxed);
     Ok(Some(Arc::new(conversion)))

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 /// The way in which an element is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Access {
+pub(super) enum RecordedAccess {
     Read,
     Write,
     /// An atomic update.
@@ -71,27 +71,27 @@ impl Log {
     }
 
     /// Records an access of the running iteration; gives the other iteration of a race.
-    pub(super) fn record(&mut self, buffer: usize, space: Space, index: i64, access: Access) -> Option<i64> {
+    pub(super) fn record(&mut self, buffer: usize, space: Space, index: i64, access: RecordedAccess) -> Option<i64> {
         let (now, private) = (self.iteration, self.is_private(space));
         let history = self.elements.entry((buffer, index)).or_default();
         let (read, written) = (history.readers.other(now), history.writers.other(now));
         let updated = history.updaters.other(now);
         if private {
-            if access == Access::Write {
+            if access == RecordedAccess::Write {
                 history.writers = Iterations([Some(now), None]);
             }
             return history.writers.other(now);
         }
         match access {
-            Access::Read => {
+            RecordedAccess::Read => {
                 history.readers.add(now);
                 written.or(updated)
             }
-            Access::Write => {
+            RecordedAccess::Write => {
                 history.writers.add(now);
                 written.or(updated).or(read)
             }
-            Access::Update => {
+            RecordedAccess::Update => {
                 history.updaters.add(now);
                 written.or(read)
             }

@@ -1,7 +1,7 @@
-//! Parser of expressions in kernel text. Nothing is folded: the kernel has what is written.
+//! KernelParser of expressions in kernel text. Nothing is folded: the kernel has what is written.
 
 use super::header::{dtype, merge_operator};
-use super::{Cursor, MAX_DEPTH, Named, Parser, Tok, wrong};
+use super::{KernelParser, KernelTokenKind, MAX_DEPTH, NamedEntries, TokenCursor, wrong};
 use crate::algebra::{DType, Kind, Op, TABLE, Value};
 use crate::diag::{Diagnostic, Span};
 use crate::kernel::build::result_type;
@@ -26,9 +26,9 @@ pub(super) fn operator(name: &str) -> Option<Op> {
     BY_NAME.get(name).copied()
 }
 
-impl Parser {
+impl KernelParser {
     /// An expression: an operand, or two with a symbol between them.
-    pub(crate) fn expr(&mut self, c: &mut Cursor) -> Result<ExprId, Diagnostic> {
+    pub(crate) fn expr(&mut self, c: &mut TokenCursor) -> Result<ExprId, Diagnostic> {
         let first = self.operand(c)?;
         let Some(op) = symbol(c) else { return Ok(first) };
         let span = c.span();
@@ -42,7 +42,7 @@ impl Parser {
         self.call(span, op, operand, vec![first, second])
     }
 
-    fn operand(&mut self, c: &mut Cursor) -> Result<ExprId, Diagnostic> {
+    fn operand(&mut self, c: &mut TokenCursor) -> Result<ExprId, Diagnostic> {
         if c.depth >= MAX_DEPTH {
             let message = format!("the expression is nested more than {MAX_DEPTH} deep");
             return Err(wrong(message, c.span(), "name a part of it by `let`"));
@@ -53,7 +53,7 @@ impl Parser {
         found
     }
 
-    fn operand_within(&mut self, c: &mut Cursor) -> Result<ExprId, Diagnostic> {
+    fn operand_within(&mut self, c: &mut TokenCursor) -> Result<ExprId, Diagnostic> {
         if c.eat("(") {
             let inner = self.expr(c)?;
             c.expect(")")?;
@@ -62,17 +62,19 @@ impl Parser {
         if let Some(value) = self.literal(c)? {
             return Ok(self.kernel.exprs.intern(Expr::Const(value), value.dtype(), 1));
         }
-        if matches!(c.peek(), Some(Tok::Word(_))) && matches!(c.peek_second(), Some(Tok::Punct("(" | ":"))) {
+        if matches!(c.peek(), Some(KernelTokenKind::Word(_)))
+            && matches!(c.peek_second(), Some(KernelTokenKind::Punct("(" | ":")))
+        {
             return self.function(c);
         }
         let (name, span) = c.name()?;
         match self.names.get(&name).copied() {
-            Some(Named::Var(var)) => {
+            Some(NamedEntries::Var(var)) => {
                 let info = self.kernel.var(var);
                 let (dtype, lanes) = (info.dtype, info.lanes);
                 Ok(self.kernel.exprs.intern(Expr::Var(var), dtype, lanes))
             }
-            Some(Named::BufferInfo(buffer)) => {
+            Some(NamedEntries::BufferInfo(buffer)) => {
                 let index = self.index_in_brackets(c, span)?;
                 let dtype = self.kernel.buffer(buffer).elem.dtype();
                 let lanes = self.kernel.exprs.lanes(index);
@@ -90,7 +92,7 @@ impl Parser {
     }
 
     /// `[INDEX]`
-    fn index_in_brackets(&mut self, c: &mut Cursor, span: Span) -> Result<ExprId, Diagnostic> {
+    fn index_in_brackets(&mut self, c: &mut TokenCursor, span: Span) -> Result<ExprId, Diagnostic> {
         c.expect("[")?;
         let index = self.expr(c)?;
         if self.kernel.exprs.dtype(index) != DType::I64 {
@@ -101,7 +103,7 @@ impl Parser {
     }
 
     /// `ramp`, `splat`, `masked` or `reduce`, with its operands in parentheses.
-    fn vector(&mut self, c: &mut Cursor, name: &str) -> Result<ExprId, Diagnostic> {
+    fn vector(&mut self, c: &mut TokenCursor, name: &str) -> Result<ExprId, Diagnostic> {
         let span = c.span();
         c.at += 1;
         c.expect("(")?;
@@ -150,9 +152,11 @@ impl Parser {
     }
 
     /// An operator by its name, with operands in parentheses.
-    fn function(&mut self, c: &mut Cursor) -> Result<ExprId, Diagnostic> {
+    fn function(&mut self, c: &mut TokenCursor) -> Result<ExprId, Diagnostic> {
         let span = c.span();
-        let Some(Tok::Word(name)) = c.peek().cloned() else { return Err(c.expected("the name of an operator")) };
+        let Some(KernelTokenKind::Word(name)) = c.peek().cloned() else {
+            return Err(c.expected("the name of an operator"));
+        };
         if matches!(&*name, "ramp" | "splat" | "masked" | "reduce") {
             return self.vector(c, &name);
         }
@@ -218,10 +222,10 @@ impl Parser {
     }
 
     /// A constant, if one comes next.
-    pub(super) fn literal(&mut self, c: &mut Cursor) -> Result<Option<Value>, Diagnostic> {
+    pub(super) fn literal(&mut self, c: &mut TokenCursor) -> Result<Option<Value>, Diagnostic> {
         let (start, span) = (c.at, c.span());
         for complex in [DType::C64, DType::C128] {
-            if c.is_word(complex.name()) && matches!(c.peek_second(), Some(Tok::Punct("("))) {
+            if c.is_word(complex.name()) && matches!(c.peek_second(), Some(KernelTokenKind::Punct("("))) {
                 c.at += 2;
                 let value = complex_literal(c, complex);
                 if value.is_none() {
@@ -236,7 +240,7 @@ impl Parser {
             c.at += 1;
             return Ok(Some(Value::Bool(value)));
         }
-        let Some(number) = Number::next(c) else {
+        let Some(number) = NumericLiteral::next(c) else {
             c.at = start;
             return Ok(None);
         };
@@ -263,22 +267,22 @@ pub(super) fn converted(op: Op, operands: &[ExprId]) -> &[ExprId] {
 }
 
 /// The operator between two operands that comes next.
-fn symbol(c: &Cursor) -> Option<Op> {
+fn symbol(c: &TokenCursor) -> Option<Op> {
     match c.peek()? {
-        Tok::Punct(symbol) => BY_SYMBOL.get(symbol).copied(),
-        Tok::Word(word) => BY_SYMBOL.get(word.as_str()).copied(),
-        Tok::Quoted(_) | Tok::Number(_) | Tok::Str(_) => None,
+        KernelTokenKind::Punct(symbol) => BY_SYMBOL.get(symbol).copied(),
+        KernelTokenKind::Word(word) => BY_SYMBOL.get(word.as_str()).copied(),
+        KernelTokenKind::Quoted(_) | KernelTokenKind::Number(_) | KernelTokenKind::Str(_) => None,
     }
 }
 
 /// The parts of a complex constant behind its opening bracket; none if it is a conversion.
-fn complex_literal(c: &mut Cursor, dtype: DType) -> Option<Value> {
+fn complex_literal(c: &mut TokenCursor, dtype: DType) -> Option<Value> {
     let part = dtype.real();
-    let re = Number::next(c)?.value(part)?;
+    let re = NumericLiteral::next(c)?.value(part)?;
     if !c.eat(",") {
         return None;
     }
-    let im = Number::next(c)?.value(part)?;
+    let im = NumericLiteral::next(c)?.value(part)?;
     if !c.eat(")") {
         return None;
     }
@@ -290,7 +294,7 @@ fn complex_literal(c: &mut Cursor, dtype: DType) -> Option<Value> {
 }
 
 /// A number of any type, as written.
-enum Number {
+enum NumericLiteral {
     /// With its sign.
     Digits(String),
     /// The sign.
@@ -299,55 +303,57 @@ enum Number {
     Nan(Option<u64>),
 }
 
-impl Number {
-    fn next(c: &mut Cursor) -> Option<Number> {
+impl NumericLiteral {
+    fn next(c: &mut TokenCursor) -> Option<NumericLiteral> {
         let negative = c.eat("-");
         if c.eat_word("inf") {
-            return Some(Number::Infinite(negative));
+            return Some(NumericLiteral::Infinite(negative));
         }
         if !negative && c.eat_word("nan") {
             let bits = match (c.peek(), c.peek_second()) {
-                (Some(Tok::Punct("(")), Some(Tok::Number(bits))) => u64::from_str_radix(bits.strip_prefix("0x")?, 16),
-                _ => return Some(Number::Nan(None)),
+                (Some(KernelTokenKind::Punct("(")), Some(KernelTokenKind::Number(bits))) => {
+                    u64::from_str_radix(bits.strip_prefix("0x")?, 16)
+                }
+                _ => return Some(NumericLiteral::Nan(None)),
             };
             c.at += 2;
-            return c.eat(")").then_some(Number::Nan(Some(bits.ok()?)));
+            return c.eat(")").then_some(NumericLiteral::Nan(Some(bits.ok()?)));
         }
-        let Some(Tok::Number(text)) = c.peek() else { return None };
+        let Some(KernelTokenKind::Number(text)) = c.peek() else { return None };
         let digits = if negative { format!("-{text}") } else { text.clone() };
         c.at += 1;
-        Some(Number::Digits(digits))
+        Some(NumericLiteral::Digits(digits))
     }
 
     fn is_float(&self) -> bool {
         match self {
-            Number::Digits(text) => text.contains(['.', 'e']),
-            Number::Infinite(_) | Number::Nan(_) => true,
+            NumericLiteral::Digits(text) => text.contains(['.', 'e']),
+            NumericLiteral::Infinite(_) | NumericLiteral::Nan(_) => true,
         }
     }
 
     fn value(&self, dtype: DType) -> Option<Value> {
         match (self, dtype) {
-            (Number::Digits(text), DType::F32) => text.parse().ok().map(Value::F32),
-            (Number::Digits(text), DType::F64) => text.parse().ok().map(Value::F64),
-            (Number::Digits(text), _) if dtype.kind() == Kind::Int => {
+            (NumericLiteral::Digits(text), DType::F32) => text.parse().ok().map(Value::F32),
+            (NumericLiteral::Digits(text), DType::F64) => text.parse().ok().map(Value::F64),
+            (NumericLiteral::Digits(text), _) if dtype.kind() == Kind::Int => {
                 let wide: i128 = text.parse().ok()?;
                 match u64::try_from(wide) {
                     Ok(x) => Value::U64(x).cast_exact(dtype),
                     Err(_) => Value::I64(i64::try_from(wide).ok()?).cast_exact(dtype),
                 }
             }
-            (Number::Infinite(negative), DType::F32 | DType::F64) => {
+            (NumericLiteral::Infinite(negative), DType::F32 | DType::F64) => {
                 let infinity = if *negative { f64::NEG_INFINITY } else { f64::INFINITY };
                 Some(Value::F64(infinity).cast(dtype))
             }
-            (Number::Nan(None), DType::F32) => Some(Value::F32(f32::NAN)),
-            (Number::Nan(None), DType::F64) => Some(Value::F64(f64::NAN)),
-            (Number::Nan(Some(bits)), DType::F32) => {
+            (NumericLiteral::Nan(None), DType::F32) => Some(Value::F32(f32::NAN)),
+            (NumericLiteral::Nan(None), DType::F64) => Some(Value::F64(f64::NAN)),
+            (NumericLiteral::Nan(Some(bits)), DType::F32) => {
                 let value = f32::from_bits(u32::try_from(*bits).ok()?);
                 value.is_nan().then_some(Value::F32(value))
             }
-            (Number::Nan(Some(bits)), DType::F64) => {
+            (NumericLiteral::Nan(Some(bits)), DType::F64) => {
                 let value = f64::from_bits(*bits);
                 value.is_nan().then_some(Value::F64(value))
             }

@@ -1,7 +1,7 @@
-//! Parser of a kernel's header: its name, buffers, parameters, preconditions and workspaces.
+//! KernelParser of a kernel's header: its name, buffers, parameters, preconditions and workspaces.
 
 use super::expressions::operator;
-use super::{Cursor, Named, Parser, wrong};
+use super::{KernelParser, NamedEntries, TokenCursor, wrong};
 use crate::algebra::{DType, Op};
 use crate::diag::Diagnostic;
 use crate::format::Width;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The largest tile.
 const MAX_TILE: u32 = 1 << 20;
 
-impl Parser {
+impl KernelParser {
     pub(super) fn header(&mut self) -> Result<(), Diagnostic> {
         let Some(mut c) = self.line(0) else {
             let span = self.lines.first().map_or(self.end, |line| line.span);
@@ -33,7 +33,7 @@ impl Parser {
         c.finish()
     }
 
-    fn declaration(&mut self, c: &mut Cursor) -> Result<(), Diagnostic> {
+    fn declaration(&mut self, c: &mut TokenCursor) -> Result<(), Diagnostic> {
         if c.eat_word("assume") {
             let assumption = self.assumption(c)?;
             self.kernel.assumptions.push(assumption);
@@ -69,7 +69,7 @@ impl Parser {
         let elem = if c.eat_word("index") { Elem::Index(width(c)?) } else { Elem::Value(dtype(c)?) };
         if c.eat("[") {
             c.expect("]")?;
-            self.name(&name, span, Named::BufferInfo(BufferId(self.kernel.buffers.len() as u32)))?;
+            self.name(&name, span, NamedEntries::BufferInfo(BufferId(self.kernel.buffers.len() as u32)))?;
             self.kernel.buffers.push(BufferInfo { name, elem, role });
             return Ok(());
         }
@@ -78,13 +78,13 @@ impl Parser {
             return Err(c.expected("`[]`"));
         }
         let var = VarId(self.kernel.vars.len() as u32);
-        self.name(&name, span, Named::Var(var))?;
+        self.name(&name, span, NamedEntries::Var(var))?;
         self.kernel.vars.push(Var { name, dtype, lanes: 1, mutable, origin: None });
         self.kernel.params.push(var);
         Ok(())
     }
 
-    fn assumption(&mut self, c: &mut Cursor) -> Result<Assumption, Diagnostic> {
+    fn assumption(&mut self, c: &mut TokenCursor) -> Result<Assumption, Diagnostic> {
         if self.is_property(c, "length") {
             let buffer = self.property(c)?;
             c.expect(">=")?;
@@ -110,12 +110,12 @@ impl Parser {
     }
 
     /// True if a property of a buffer comes next: a word that is no operator, and a bracket.
-    fn is_property(&self, c: &Cursor, word: &str) -> bool {
-        c.is_word(word) && matches!(c.peek_second(), Some(super::Tok::Punct("(")))
+    fn is_property(&self, c: &TokenCursor, word: &str) -> bool {
+        c.is_word(word) && matches!(c.peek_second(), Some(super::KernelTokenKind::Punct("(")))
     }
 
     /// The buffer in brackets after a word.
-    fn property(&mut self, c: &mut Cursor) -> Result<BufferId, Diagnostic> {
+    fn property(&mut self, c: &mut TokenCursor) -> Result<BufferId, Diagnostic> {
         c.at += 1;
         c.expect("(")?;
         let buffer = self.buffer(c)?;
@@ -123,7 +123,7 @@ impl Parser {
         Ok(buffer)
     }
 
-    fn workspace(&mut self, c: &mut Cursor) -> Result<(), Diagnostic> {
+    fn workspace(&mut self, c: &mut TokenCursor) -> Result<(), Diagnostic> {
         let (name, span) = c.name()?;
         c.expect("(")?;
         let mut coordinates = Vec::new();
@@ -160,10 +160,10 @@ impl Parser {
 }
 
 /// The operator that combines two values.
-pub(super) fn merge_operator(c: &mut Cursor) -> Result<Op, Diagnostic> {
+pub(super) fn merge_operator(c: &mut TokenCursor) -> Result<Op, Diagnostic> {
     let span = c.span();
     let found = match c.peek() {
-        Some(super::Tok::Word(word)) => operator(word),
+        Some(super::KernelTokenKind::Word(word)) => operator(word),
         _ => None,
     };
     let op =
@@ -177,9 +177,9 @@ pub(super) fn merge_operator(c: &mut Cursor) -> Result<Op, Diagnostic> {
 }
 
 /// A value type.
-pub(super) fn dtype(c: &mut Cursor) -> Result<DType, Diagnostic> {
+pub(super) fn dtype(c: &mut TokenCursor) -> Result<DType, Diagnostic> {
     let found = match c.peek() {
-        Some(super::Tok::Word(word)) => DType::ALL.into_iter().find(|dtype| dtype.name() == word),
+        Some(super::KernelTokenKind::Word(word)) => DType::ALL.into_iter().find(|dtype| dtype.name() == word),
         _ => None,
     };
     let dtype = found.ok_or_else(|| c.expected("a value type"))?;
@@ -188,8 +188,8 @@ pub(super) fn dtype(c: &mut Cursor) -> Result<DType, Diagnostic> {
 }
 
 /// A value type, with the number of lanes behind it: `f64x8`.
-pub(super) fn lanes_type(c: &mut Cursor) -> Result<(DType, u16), Diagnostic> {
-    if let Some(super::Tok::Word(word)) = c.peek()
+pub(super) fn lanes_type(c: &mut TokenCursor) -> Result<(DType, u16), Diagnostic> {
+    if let Some(super::KernelTokenKind::Word(word)) = c.peek()
         && let Some((name, lanes)) = word.split_once('x')
         && let Some(dtype) = DType::ALL.into_iter().find(|dtype| dtype.name() == name)
         && let Ok(lanes) = lanes.parse()
@@ -202,9 +202,9 @@ pub(super) fn lanes_type(c: &mut Cursor) -> Result<(DType, u16), Diagnostic> {
 }
 
 /// The width of positions or coordinates.
-fn width(c: &mut Cursor) -> Result<Width, Diagnostic> {
+fn width(c: &mut TokenCursor) -> Result<Width, Diagnostic> {
     let found = match c.peek() {
-        Some(super::Tok::Word(word)) => Width::ALL.into_iter().find(|width| width.name() == word),
+        Some(super::KernelTokenKind::Word(word)) => Width::ALL.into_iter().find(|width| width.name() == word),
         _ => None,
     };
     let width = found.ok_or_else(|| c.expected("`u8`, `u16`, `u32` or `u64`"))?;

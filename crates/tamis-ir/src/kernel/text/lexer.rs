@@ -1,4 +1,4 @@
-//! Lexer of kernel text: lines, each with its indentation and its tokens.
+//! KernelLexer of kernel text: lines, each with its indentation and its tokens.
 //!
 //! A statement is one line. Blank lines are skipped, and `#` begins a comment. Indentation is in
 //! spaces; the parser decides what it means.
@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, Span};
 
 /// The kind of a token.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Tok {
+pub(crate) enum KernelTokenKind {
     /// A plain word: a keyword, an operator or a name.
     Word(String),
     /// A quoted name.
@@ -21,21 +21,23 @@ pub(crate) enum Tok {
     Punct(&'static str),
 }
 
-impl Tok {
+impl KernelTokenKind {
     /// The token in messages.
     pub(super) fn describe(&self) -> String {
         match self {
-            Tok::Word(text) | Tok::Quoted(text) | Tok::Number(text) => format!("`{text}`"),
-            Tok::Str(_) => "a string".to_string(),
-            Tok::Punct(text) => format!("`{text}`"),
+            KernelTokenKind::Word(text) | KernelTokenKind::Quoted(text) | KernelTokenKind::Number(text) => {
+                format!("`{text}`")
+            }
+            KernelTokenKind::Str(_) => "a string".to_string(),
+            KernelTokenKind::Punct(text) => format!("`{text}`"),
         }
     }
 }
 
 /// A token and its place.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Token {
-    pub(super) tok: Tok,
+pub(super) struct KernelToken {
+    pub(super) tok: KernelTokenKind,
     pub(super) span: Span,
 }
 
@@ -44,7 +46,7 @@ pub(super) struct Token {
 pub(super) struct Line {
     /// The number of spaces before the first token.
     pub(super) indent: usize,
-    pub(super) tokens: Vec<Token>,
+    pub(super) tokens: Vec<KernelToken>,
     /// From the first token to the last.
     pub(super) span: Span,
 }
@@ -62,8 +64,8 @@ pub(super) fn lex(text: &str) -> Result<Vec<Line>, Diagnostic> {
     for line in text.split_inclusive('\n') {
         let content = line.trim_end_matches(['\n', '\r']);
         let indent = content.len() - content.trim_start_matches(' ').len();
-        let mut lexer = Lexer { text, at: start + indent, end: start + content.len() };
-        let mut tokens: Vec<Token> = Vec::new();
+        let mut lexer = KernelLexer { text, at: start + indent, end: start + content.len() };
+        let mut tokens: Vec<KernelToken> = Vec::new();
         while let Some(token) = lexer.next()? {
             tokens.push(token);
         }
@@ -76,7 +78,7 @@ pub(super) fn lex(text: &str) -> Result<Vec<Line>, Diagnostic> {
     Ok(lines)
 }
 
-struct Lexer<'a> {
+struct KernelLexer<'a> {
     text: &'a str,
     at: usize,
     /// The end of the line.
@@ -87,7 +89,7 @@ fn malformed(message: impl Into<String>, span: Span, help: &str) -> Diagnostic {
     Diagnostic::new(Code::E1301, message).label(span, "here").help(help)
 }
 
-impl Lexer<'_> {
+impl KernelLexer<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..self.end]
     }
@@ -98,30 +100,30 @@ impl Lexer<'_> {
         rest.find(|c| !holds(c)).unwrap_or(rest.len())
     }
 
-    fn next(&mut self) -> Result<Option<Token>, Diagnostic> {
+    fn next(&mut self) -> Result<Option<KernelToken>, Diagnostic> {
         self.at += self.prefix(0, |c| c == ' ');
         let start = self.at;
         let Some(c) = self.rest().chars().next() else { return Ok(None) };
         let tok = match c {
             '#' => return Ok(None),
-            '"' => Tok::Str(self.quoted('"')?),
-            '`' => Tok::Quoted(self.quoted('`')?),
+            '"' => KernelTokenKind::Str(self.quoted('"')?),
+            '`' => KernelTokenKind::Quoted(self.quoted('`')?),
             c if c.is_ascii_digit() => {
                 let len = self.number();
                 let text = self.rest()[..len].to_string();
                 self.at += len;
-                Tok::Number(text)
+                KernelTokenKind::Number(text)
             }
             c if begins_identifier(c) => {
                 let len = self.prefix(0, continues_identifier);
                 let text = self.rest()[..len].to_string();
                 self.at += len;
-                Tok::Word(text)
+                KernelTokenKind::Word(text)
             }
             c => match PUNCTUATION.iter().find(|p| self.rest().starts_with(**p)) {
                 Some(punct) => {
                     self.at += punct.len();
-                    Tok::Punct(punct)
+                    KernelTokenKind::Punct(punct)
                 }
                 None => {
                     let span = Span::new(start..start + c.len_utf8());
@@ -130,7 +132,7 @@ impl Lexer<'_> {
                 }
             },
         };
-        Ok(Some(Token { tok, span: Span::new(start..self.at) }))
+        Ok(Some(KernelToken { tok, span: Span::new(start..self.at) }))
     }
 
     /// The length of a number: an integer, a float, or hexadecimal bits.

@@ -52,8 +52,8 @@ pub(crate) use names::{quoted, spelled};
 
 use super::{BufferId, Builder, Kernel, VarId, Workspace};
 use crate::diag::{Code, Diagnostic, Source, Span};
-pub(crate) use lexer::Tok;
-use lexer::{Line, Token};
+pub(crate) use lexer::KernelTokenKind;
+use lexer::{KernelToken, Line};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ fn parse(text: &str) -> Result<Kernel, Diagnostic> {
             .help("split the kernel"));
     }
     let end = Span::new(text.len()..text.len());
-    let mut parser = Parser::new(lexer::lex(text)?, end);
+    let mut parser = KernelParser::new(lexer::lex(text)?, end);
     parser.header()?;
     let body = parser.block(1)?;
     if let Some(line) = parser.lines.get(parser.at) {
@@ -111,18 +111,18 @@ pub(crate) fn wrong(message: impl Into<String>, span: Span, help: impl Into<Stri
 
 /// The thing that a name stands for.
 #[derive(Clone, Copy, Debug)]
-enum Named {
+enum NamedEntries {
     BufferInfo(BufferId),
     Var(VarId),
 }
 
-pub(crate) struct Parser {
+pub(crate) struct KernelParser {
     lines: Vec<Line>,
     /// The next line.
     at: usize,
     /// The tables so far; the body is put in place at the end.
     pub(crate) kernel: Kernel,
-    names: FxHashMap<String, Named>,
+    names: FxHashMap<String, NamedEntries>,
     workspaces: FxHashMap<String, Arc<Workspace>>,
     /// The line of each statement, in the order of the text.
     spans: Vec<Span>,
@@ -131,9 +131,9 @@ pub(crate) struct Parser {
     end: Span,
 }
 
-impl Parser {
-    fn new(lines: Vec<Line>, end: Span) -> Parser {
-        Parser {
+impl KernelParser {
+    fn new(lines: Vec<Line>, end: Span) -> KernelParser {
+        KernelParser {
             lines,
             at: 0,
             kernel: Builder::new("").finish(),
@@ -147,13 +147,14 @@ impl Parser {
 
     /// A parser of one line whose names are those of a kernel, and its tokens. The parser takes the
     /// kernel if the line has tokens.
-    pub(crate) fn within(kernel: &mut Kernel, text: &str) -> Result<(Parser, Cursor), Diagnostic> {
+    pub(crate) fn within(kernel: &mut Kernel, text: &str) -> Result<(KernelParser, TokenCursor), Diagnostic> {
         let end = Span::new(text.len()..text.len());
         let lines = lexer::lex(text)?;
-        let mut parser = Parser::new(lines, end);
+        let mut parser = KernelParser::new(lines, end);
         let buffers = kernel.buffers.iter().enumerate();
-        let buffers = buffers.map(|(k, buffer)| (buffer.name.clone(), Named::BufferInfo(BufferId(k as u32))));
-        let vars = kernel.vars.iter().enumerate().map(|(k, var)| (var.name.clone(), Named::Var(VarId(k as u32))));
+        let buffers = buffers.map(|(k, buffer)| (buffer.name.clone(), NamedEntries::BufferInfo(BufferId(k as u32))));
+        let vars =
+            kernel.vars.iter().enumerate().map(|(k, var)| (var.name.clone(), NamedEntries::Var(VarId(k as u32))));
         parser.names = buffers.chain(vars).collect();
         let indent = parser.lines.first().map_or(0, |line| line.indent);
         match parser.line(indent) {
@@ -166,24 +167,24 @@ impl Parser {
     }
 
     /// The variable that a name stands for.
-    pub(crate) fn var(&self, c: &mut Cursor) -> Result<VarId, Diagnostic> {
+    pub(crate) fn var(&self, c: &mut TokenCursor) -> Result<VarId, Diagnostic> {
         let (name, span) = c.name()?;
         match self.names.get(&name) {
-            Some(Named::Var(var)) => Ok(*var),
+            Some(NamedEntries::Var(var)) => Ok(*var),
             _ => Err(wrong(format!("there is no variable `{name}`"), span, "write the name of a variable")),
         }
     }
 
     /// The tokens of the next line, if its indentation is `indent`.
-    fn line(&mut self, indent: usize) -> Option<Cursor> {
+    fn line(&mut self, indent: usize) -> Option<TokenCursor> {
         let line = self.lines.get_mut(self.at).filter(|line| line.indent == indent)?;
         self.at += 1;
         let end = Span::new(line.span.end as usize..line.span.end as usize);
-        Some(Cursor { tokens: std::mem::take(&mut line.tokens), at: 0, end, line: line.span, depth: 0 })
+        Some(TokenCursor { tokens: std::mem::take(&mut line.tokens), at: 0, end, line: line.span, depth: 0 })
     }
 
     /// Gives a name its meaning; a name has one.
-    fn name(&mut self, name: &str, span: Span, named: Named) -> Result<(), Diagnostic> {
+    fn name(&mut self, name: &str, span: Span, named: NamedEntries) -> Result<(), Diagnostic> {
         match self.names.insert(name.to_string(), named) {
             None => Ok(()),
             Some(_) => {
@@ -193,18 +194,18 @@ impl Parser {
     }
 
     /// The buffer that a name stands for.
-    pub(crate) fn buffer(&self, c: &mut Cursor) -> Result<BufferId, Diagnostic> {
+    pub(crate) fn buffer(&self, c: &mut TokenCursor) -> Result<BufferId, Diagnostic> {
         let (name, span) = c.name()?;
         match self.names.get(&name) {
-            Some(Named::BufferInfo(buffer)) => Ok(*buffer),
+            Some(NamedEntries::BufferInfo(buffer)) => Ok(*buffer),
             _ => Err(wrong(format!("there is no buffer `{name}`"), span, "buffers are declared before `begin`")),
         }
     }
 }
 
 /// The tokens of a line.
-pub(crate) struct Cursor {
-    tokens: Vec<Token>,
+pub(crate) struct TokenCursor {
+    tokens: Vec<KernelToken>,
     pub(crate) at: usize,
     /// The place behind the last token.
     end: Span,
@@ -214,13 +215,13 @@ pub(crate) struct Cursor {
     depth: usize,
 }
 
-impl Cursor {
-    pub(crate) fn peek(&self) -> Option<&Tok> {
+impl TokenCursor {
+    pub(crate) fn peek(&self) -> Option<&KernelTokenKind> {
         self.tokens.get(self.at).map(|token| &token.tok)
     }
 
     /// The token after the next.
-    pub(crate) fn peek_second(&self) -> Option<&Tok> {
+    pub(crate) fn peek_second(&self) -> Option<&KernelTokenKind> {
         self.tokens.get(self.at + 1).map(|token| &token.tok)
     }
 
@@ -230,16 +231,16 @@ impl Cursor {
     }
 
     pub(crate) fn expected(&self, what: &str) -> Diagnostic {
-        let found = self.peek().map_or("the end of the line".to_string(), Tok::describe);
+        let found = self.peek().map_or("the end of the line".to_string(), KernelTokenKind::describe);
         wrong(format!("expected {what}, found {found}"), self.span(), format!("write {what} here"))
     }
 
     pub(crate) fn is_punct(&self, punct: &str) -> bool {
-        matches!(self.peek(), Some(Tok::Punct(found)) if *found == punct)
+        matches!(self.peek(), Some(KernelTokenKind::Punct(found)) if *found == punct)
     }
 
     pub(crate) fn is_word(&self, word: &str) -> bool {
-        matches!(self.peek(), Some(Tok::Word(found)) if found == word)
+        matches!(self.peek(), Some(KernelTokenKind::Word(found)) if found == word)
     }
 
     /// Skips an operator or bracket, if it is next.
@@ -268,8 +269,8 @@ impl Cursor {
     fn name(&mut self) -> Result<(String, Span), Diagnostic> {
         let span = self.span();
         let name = match self.peek() {
-            Some(Tok::Word(word)) if !names::is_reserved(word) => word.clone(),
-            Some(Tok::Quoted(name)) => name.clone(),
+            Some(KernelTokenKind::Word(word)) if !names::is_reserved(word) => word.clone(),
+            Some(KernelTokenKind::Quoted(name)) => name.clone(),
             _ => return Err(self.expected("a name")),
         };
         self.at += 1;
@@ -279,7 +280,7 @@ impl Cursor {
     /// A number that is not negative and fits a type.
     pub(crate) fn number<T: std::str::FromStr>(&mut self) -> Result<T, Diagnostic> {
         let parsed = match self.peek() {
-            Some(Tok::Number(text)) => text.parse().ok(),
+            Some(KernelTokenKind::Number(text)) => text.parse().ok(),
             _ => return Err(self.expected("a number")),
         };
         let number = parsed.ok_or_else(|| wrong("the number does not fit", self.span(), "write a smaller integer"))?;

@@ -1,7 +1,7 @@
-//! Parser of statements in kernel text: one line each, blocks by indentation.
+//! KernelParser of statements in kernel text: one line each, blocks by indentation.
 
 use super::header::{lanes_type, merge_operator};
-use super::{Cursor, MAX_DEPTH, Named, Parser, Tok, wrong};
+use super::{KernelParser, KernelTokenKind, MAX_DEPTH, NamedEntries, TokenCursor, wrong};
 use crate::algebra::DType;
 use crate::diag::{Diagnostic, Span};
 use crate::kernel::{Block, Chunks, ExprId, Hint, LabelId, LoopKind, Origin, Stmt, Tail, Var, VarId, Workspace};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 const MAX_LABEL: u32 = 1 << 20;
 
 /// A declared name, before its type is known.
-struct Declared {
+struct DeclaredNames {
     name: String,
     span: Span,
     mutable: bool,
     origin: Option<Origin>,
 }
 
-impl Parser {
+impl KernelParser {
     /// The statements whose indentation is `depth` steps.
     pub(super) fn block(&mut self, depth: usize) -> Result<Block, Diagnostic> {
         let mut block = Block::new();
@@ -40,9 +40,9 @@ impl Parser {
         }
     }
 
-    fn stmt(&mut self, c: &mut Cursor, depth: usize) -> Result<Stmt, Diagnostic> {
+    fn stmt(&mut self, c: &mut TokenCursor, depth: usize) -> Result<Stmt, Diagnostic> {
         let word = match c.peek() {
-            Some(Tok::Word(word)) => word.clone(),
+            Some(KernelTokenKind::Word(word)) => word.clone(),
             _ => String::new(),
         };
         let stmt = match &*word {
@@ -122,7 +122,9 @@ impl Parser {
                 c.at += 1;
                 let cond = self.expr(c)?;
                 c.expect_word("else")?;
-                let Some(Tok::Str(message)) = c.peek().cloned() else { return Err(c.expected("a message")) };
+                let Some(KernelTokenKind::Str(message)) = c.peek().cloned() else {
+                    return Err(c.expected("a message"));
+                };
                 c.at += 1;
                 Stmt::Require { cond, message }
             }
@@ -135,7 +137,9 @@ impl Parser {
     /// The block of an `else` in this column, if there is one.
     fn otherwise(&mut self, depth: usize) -> Result<Block, Diagnostic> {
         let next = self.lines.get(self.at).filter(|line| line.indent == 4 * depth);
-        if !next.is_some_and(|line| matches!(line.tokens.first().map(|t| &t.tok), Some(Tok::Word(w)) if w == "else")) {
+        if !next.is_some_and(
+            |line| matches!(line.tokens.first().map(|t| &t.tok), Some(KernelTokenKind::Word(w)) if w == "else"),
+        ) {
             return Ok(Block::new());
         }
         let Some(mut c) = self.line(4 * depth) else { return Ok(Block::new()) };
@@ -145,7 +149,7 @@ impl Parser {
     }
 
     /// `let` and `var`: a variable with a value, or what a search or a workspace gives.
-    fn declaration_stmt(&mut self, c: &mut Cursor) -> Result<Stmt, Diagnostic> {
+    fn declaration_stmt(&mut self, c: &mut TokenCursor) -> Result<Stmt, Diagnostic> {
         let mutable = c.is_word("var");
         c.at += 1;
         let declared = self.declared(c, mutable)?;
@@ -165,7 +169,7 @@ impl Parser {
         }
         c.expect("=")?;
         if c.eat_word("search") {
-            let back = c.is_word("back") && !matches!(c.peek_second(), Some(Tok::Punct("[")));
+            let back = c.is_word("back") && !matches!(c.peek_second(), Some(KernelTokenKind::Punct("[")));
             c.at += usize::from(back);
             let buffer = self.buffer(c)?;
             let (start, stop) = self.range(c)?;
@@ -185,7 +189,7 @@ impl Parser {
         Err(c.expected("`search`, `insert` or `finalize` (other variables have a type)"))
     }
 
-    fn count(&mut self, c: &mut Cursor, depth: usize) -> Result<Stmt, Diagnostic> {
+    fn count(&mut self, c: &mut TokenCursor, depth: usize) -> Result<Stmt, Diagnostic> {
         c.at += 1;
         let mutable = c.eat_word("var");
         let declared = self.declared(c, mutable)?;
@@ -202,7 +206,7 @@ impl Parser {
     }
 
     /// What follows the range of a loop: that it may be vectorised, or its kind.
-    fn loop_kind(&mut self, c: &mut Cursor, hint: &mut Hint) -> Result<(), Diagnostic> {
+    fn loop_kind(&mut self, c: &mut TokenCursor, hint: &mut Hint) -> Result<(), Diagnostic> {
         if hint.kind != LoopKind::Serial {
             return Err(c.expected("the end of the line"));
         }
@@ -245,7 +249,7 @@ impl Parser {
     }
 
     /// `atomic BUFFER[INDEX] OPERATOR VALUE`
-    fn update(&mut self, c: &mut Cursor) -> Result<Stmt, Diagnostic> {
+    fn update(&mut self, c: &mut TokenCursor) -> Result<Stmt, Diagnostic> {
         let buffer = self.buffer(c)?;
         c.expect("[")?;
         let index = self.expr(c)?;
@@ -255,7 +259,7 @@ impl Parser {
     }
 
     /// `prefetch BUFFER[INDEX] ahead DISTANCE locality LOCALITY`
-    fn prefetch(&mut self, c: &mut Cursor) -> Result<Stmt, Diagnostic> {
+    fn prefetch(&mut self, c: &mut TokenCursor) -> Result<Stmt, Diagnostic> {
         let buffer = self.buffer(c)?;
         c.expect("[")?;
         let index = self.expr(c)?;
@@ -267,17 +271,17 @@ impl Parser {
     }
 
     /// An assignment of a variable, or a store.
-    fn assignment(&mut self, c: &mut Cursor) -> Result<Stmt, Diagnostic> {
-        if !matches!(c.peek(), Some(Tok::Word(_) | Tok::Quoted(_))) {
+    fn assignment(&mut self, c: &mut TokenCursor) -> Result<Stmt, Diagnostic> {
+        if !matches!(c.peek(), Some(KernelTokenKind::Word(_) | KernelTokenKind::Quoted(_))) {
             return Err(c.expected("a statement"));
         }
         let (name, span) = c.name()?;
         match self.names.get(&name).copied() {
-            Some(Named::Var(var)) => {
+            Some(NamedEntries::Var(var)) => {
                 c.expect("=")?;
                 Ok(Stmt::Assign { var, value: self.expr(c)? })
             }
-            Some(Named::BufferInfo(buffer)) => {
+            Some(NamedEntries::BufferInfo(buffer)) => {
                 c.expect("[")?;
                 let index = self.expr(c)?;
                 c.expect("]")?;
@@ -296,7 +300,7 @@ impl Parser {
     }
 
     /// A name that is declared here, and the loop of the program that it belongs to.
-    fn declared(&mut self, c: &mut Cursor, mutable: bool) -> Result<Declared, Diagnostic> {
+    fn declared(&mut self, c: &mut TokenCursor, mutable: bool) -> Result<DeclaredNames, Diagnostic> {
         let (name, span) = c.name()?;
         let mut origin = None;
         if c.eat("@") {
@@ -310,21 +314,21 @@ impl Parser {
             c.expect(")")?;
             origin = Some(Origin { index, visits });
         }
-        Ok(Declared { name, span, mutable, origin })
+        Ok(DeclaredNames { name, span, mutable, origin })
     }
 
-    fn declare(&mut self, declared: Declared, dtype: DType) -> Result<VarId, Diagnostic> {
-        let Declared { name, span, mutable, origin } = declared;
+    fn declare(&mut self, declared: DeclaredNames, dtype: DType) -> Result<VarId, Diagnostic> {
+        let DeclaredNames { name, span, mutable, origin } = declared;
         let var = VarId(self.kernel.vars.len() as u32);
-        self.name(&name, span, Named::Var(var))?;
+        self.name(&name, span, NamedEntries::Var(var))?;
         self.kernel.vars.push(Var { name, dtype, lanes: 1, mutable, origin });
         Ok(var)
     }
 
     /// A label: `l` and its number.
-    fn label(&mut self, c: &mut Cursor) -> Result<LabelId, Diagnostic> {
+    fn label(&mut self, c: &mut TokenCursor) -> Result<LabelId, Diagnostic> {
         let number = match c.peek() {
-            Some(Tok::Word(word)) => word.strip_prefix('l').and_then(|digits| digits.parse::<u32>().ok()),
+            Some(KernelTokenKind::Word(word)) => word.strip_prefix('l').and_then(|digits| digits.parse::<u32>().ok()),
             _ => None,
         };
         let number = number.filter(|n| *n <= MAX_LABEL).ok_or_else(|| c.expected("a label such as `l0`"))?;
@@ -334,7 +338,7 @@ impl Parser {
     }
 
     /// `[START..STOP]`
-    fn range(&mut self, c: &mut Cursor) -> Result<(ExprId, ExprId), Diagnostic> {
+    fn range(&mut self, c: &mut TokenCursor) -> Result<(ExprId, ExprId), Diagnostic> {
         c.expect("[")?;
         let start = self.expr(c)?;
         c.expect("..")?;
@@ -344,7 +348,7 @@ impl Parser {
     }
 
     /// `[COORDINATE, ...]`
-    fn coordinates(&mut self, c: &mut Cursor) -> Result<Vec<ExprId>, Diagnostic> {
+    fn coordinates(&mut self, c: &mut TokenCursor) -> Result<Vec<ExprId>, Diagnostic> {
         c.expect("[")?;
         let mut found = Vec::new();
         while !c.is_punct("]") {
@@ -357,7 +361,7 @@ impl Parser {
         Ok(found)
     }
 
-    fn workspace_name(&mut self, c: &mut Cursor) -> Result<Arc<Workspace>, Diagnostic> {
+    fn workspace_name(&mut self, c: &mut TokenCursor) -> Result<Arc<Workspace>, Diagnostic> {
         let (name, span) = c.name()?;
         let help = "workspaces are declared before `begin`";
         self.workspaces.get(&name).cloned().ok_or_else(|| wrong(format!("there is no workspace `{name}`"), span, help))

@@ -22,7 +22,7 @@ const OPERANDS: [&str; 3] = ["x", "y", "z"];
 const MAX_BODY: usize = 2000;
 
 /// What is known while an expression is differentiated.
-pub(super) struct Chain<'a> {
+pub(super) struct ChainRule<'a> {
     /// The tensors that are differentiated, or depend on one that is.
     pub(super) active: &'a dyn Fn(&str) -> bool,
     /// The tensors of complex numbers.
@@ -40,7 +40,7 @@ pub(super) struct Occurrence {
     pub(super) cotangent: Expr,
 }
 
-impl Chain<'_> {
+impl ChainRule<'_> {
     /// The operator of a node and its operands, if it is one.
     fn operator<'e>(&self, expr: &'e Expr) -> Option<(Op, &'e [Expr])> {
         match &expr.kind {

@@ -18,7 +18,7 @@ use crate::text::syntax::{Expr, ExprKind};
 
 /// A statement that differentiation makes: its value holds its reductions.
 #[derive(Clone)]
-pub(super) struct Statement {
+pub(super) struct AdjointStatement {
     pub(super) target: String,
     pub(super) subscripts: Vec<Expr>,
     pub(super) op: Option<Op>,
@@ -26,7 +26,7 @@ pub(super) struct Statement {
     pub(super) ranges: Vec<IndexRange>,
 }
 
-impl Statement {
+impl AdjointStatement {
     /// The statement as text.
     pub(super) fn text(&self) -> String {
         let symbol = self.op.map_or("", |op| op.info().symbol.unwrap_or(op.info().name));
@@ -133,7 +133,7 @@ fn accumulate(
     if !factors.is_empty() {
         let value = masked(access(&whole, subscripts.clone(), span));
         let (target, ranges) = (name.to_string(), Vec::new());
-        reverse.statements.push(Statement { target, subscripts, op: None, value, ranges });
+        reverse.statements.push(AdjointStatement { target, subscripts, op: None, value, ranges });
     }
     Ok(())
 }
@@ -257,7 +257,7 @@ fn gathered_statement(
     canonical: &[String],
     masked: &dyn Fn(Expr) -> Expr,
     span: Span,
-) -> Result<Statement> {
+) -> Result<AdjointStatement> {
     let several = terms.len() > 1;
     let mut ranges = Vec::new();
     let mut bodies = Vec::new();
@@ -283,11 +283,11 @@ fn gathered_statement(
         }
     }
     let subscripts = canonical.iter().map(|index| variable(index, span)).collect();
-    Ok(Statement { target: name.to_string(), subscripts, op: None, value, ranges })
+    Ok(AdjointStatement { target: name.to_string(), subscripts, op: None, value, ranges })
 }
 
 /// An update of the elements that a contribution names.
-fn scatter(reverse: &Reverse, contribution: &Contribution, target: &str) -> Result<Statement> {
+fn scatter(reverse: &Reverse, contribution: &Contribution, target: &str) -> Result<AdjointStatement> {
     let assignment = &reverse.assignments[contribution.of];
     let mut body = contribution.body.clone();
     let mut ranges = contribution.ranges.clone();
@@ -314,7 +314,7 @@ fn scatter(reverse: &Reverse, contribution: &Contribution, target: &str) -> Resu
         false => reduction(Op::Add, &reduced, body),
     };
     let (target, subscripts) = (target.to_string(), contribution.subscripts.clone());
-    Ok(Statement { target, subscripts, op: Some(Op::Add), value, ranges })
+    Ok(AdjointStatement { target, subscripts, op: Some(Op::Add), value, ranges })
 }
 
 /// True if some access of an expression has all of these indices.
@@ -326,7 +326,7 @@ pub(super) fn covers(expr: &Expr, indices: &[String]) -> bool {
 }
 
 /// An assignment as a statement with its reductions written.
-pub(super) fn of_assignment(reverse: &Reverse, assignment: &Assignment) -> Statement {
+pub(super) fn of_assignment(reverse: &Reverse, assignment: &Assignment) -> AdjointStatement {
     let reduced = assignment.reduced();
     let op = assignment.op.filter(|op| *op != Op::Sub).unwrap_or(Op::Add);
     let implicit = op == Op::Add && text::is_product(&assignment.body);
@@ -349,11 +349,11 @@ pub(super) fn of_assignment(reverse: &Reverse, assignment: &Assignment) -> State
     }
     let op = assignment.op.filter(|_| updates);
     let (target, subscripts) = (assignment.target.text.clone(), assignment.subscripts.clone());
-    Statement { target, subscripts, op, value, ranges }
+    AdjointStatement { target, subscripts, op, value, ranges }
 }
 
 /// Leaves out statements whose targets nothing reads.
-pub(super) fn prune(statements: &mut Vec<Statement>, wanted: &[String]) {
+pub(super) fn prune(statements: &mut Vec<AdjointStatement>, wanted: &[String]) {
     let mut needed: Vec<String> = wanted.to_vec();
     let mut kept = Vec::new();
     for statement in statements.drain(..).rev() {

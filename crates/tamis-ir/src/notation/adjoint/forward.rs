@@ -3,7 +3,7 @@
 //! The tangent of a sum is the sum of tangents, in the same index space; that of a minimum is the mean of the tangents of the
 //! elements that attain it; that of a product is the sum of the tangents of its factors, each times all others.
 
-use super::emit::{Statement, of_assignment, prune};
+use super::emit::{AdjointStatement, of_assignment, prune};
 use super::normal::result_name;
 use super::reverse::Reverse;
 use super::tree::{access, binary, bounds, call, integer, negative, product, reduction, select, variable};
@@ -48,7 +48,7 @@ pub(super) fn tangents(request: &Differentiate, notation: &Notation) -> Result<T
         }
         let op = started_by(&state, &target, at, first);
         let subscripts = assignment.subscripts.clone();
-        let statement = Statement { target: name, subscripts, op, value, ranges };
+        let statement = AdjointStatement { target: name, subscripts, op, value, ranges };
         state.statements.push(statement);
     }
     let (mut results, mut zero_results) = (Vec::new(), Vec::new());
@@ -80,7 +80,7 @@ fn started_by(state: &Reverse, target: &str, at: usize, first: bool) -> Option<O
 /// The statements of values that are read, then those of tangents.
 fn assembled(state: &Reverse) -> String {
     let assigned = |name: &String| state.assignments.iter().any(|a| a.target.text == *name);
-    let mut needed: Vec<String> = state.statements.iter().flat_map(Statement::reads).filter(assigned).collect();
+    let mut needed: Vec<String> = state.statements.iter().flat_map(AdjointStatement::reads).filter(assigned).collect();
     let mut again: Vec<String> = Vec::new();
     while let Some(value) = needed.pop() {
         if again.contains(&value) {
@@ -93,12 +93,12 @@ fn assembled(state: &Reverse) -> String {
     }
     let values = state.assignments.iter().filter(|a| again.contains(&a.target.text));
     let values = values.map(|a| of_assignment(state, a).text());
-    let body = values.chain(state.statements.iter().map(Statement::text)).collect::<Vec<_>>().join("\n");
+    let body = values.chain(state.statements.iter().map(AdjointStatement::text)).collect::<Vec<_>>().join("\n");
     super::definitions(&body, state.notation.operators()) + &body
 }
 
 /// A tensor of zeros with the sizes of another one.
-fn zeros(state: &mut Reverse, of: &str, name: &str, assignment: &Assignment) -> Result<Statement> {
+fn zeros(state: &mut Reverse, of: &str, name: &str, assignment: &Assignment) -> Result<AdjointStatement> {
     let span = assignment.span;
     let (mut subscripts, mut ranges) = (Vec::new(), Vec::new());
     for dim in 0..assignment.subscripts.len() {
@@ -111,7 +111,7 @@ fn zeros(state: &mut Reverse, of: &str, name: &str, assignment: &Assignment) -> 
         subscripts.push(variable(&index, span));
         ranges.push(IndexRange { index, start: None, stop });
     }
-    Ok(Statement { target: name.to_string(), subscripts, op: None, value: integer(0, span), ranges })
+    Ok(AdjointStatement { target: name.to_string(), subscripts, op: None, value: integer(0, span), ranges })
 }
 
 /// The tangent of what an assignment adds to its target, with its reductions; `None` if it is zero.
@@ -147,7 +147,7 @@ fn tangent(
             let name = op.info().symbol.unwrap_or(op.info().name);
             return Err(Diagnostic::new(Code::E0115, format!("a reduction by `{name}` has no derivative"))
                 .label(span, "reduced here")
-                .help("reductions by `+`, `*`, `min`, `max` and `logaddexp2` are differentiated"));
+                .help("reductions by `+`, `*`, `min`, `max` and log-sum-exp are differentiated"));
         }
     };
     let mut own = own;

@@ -174,13 +174,13 @@ fn split(assignment: &Assignment, before: &str, fresh: &mut Fresh, made: &mut Ve
 
 /// The sizes of the dimensions of everything that is read or assigned, as expressions of sizes of parameters.
 #[derive(Default)]
-pub(super) struct Sizes {
+pub(super) struct IndexSizes {
     known: FxHashMap<String, Vec<Option<Expr>>>,
 }
 
-impl Sizes {
-    pub(super) fn of(assignments: &[Assignment], params: &[&str]) -> Sizes {
-        let mut sizes = Sizes::default();
+impl IndexSizes {
+    pub(super) fn of(assignments: &[Assignment], params: &[&str]) -> IndexSizes {
+        let mut sizes = IndexSizes::default();
         for assignment in assignments {
             ranks(&assignment.body, params, &mut sizes);
         }
@@ -245,7 +245,7 @@ impl Sizes {
 }
 
 /// The dimensions of the parameters that an expression reads.
-fn ranks(expr: &Expr, params: &[&str], sizes: &mut Sizes) {
+fn ranks(expr: &Expr, params: &[&str], sizes: &mut IndexSizes) {
     if let ExprKind::Index { base, subscripts } = &expr.kind
         && params.contains(&base.text.as_str())
     {

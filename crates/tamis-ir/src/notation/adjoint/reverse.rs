@@ -4,9 +4,9 @@
 //! order gives. Minima and maxima divide what flows evenly among the elements that attain them, as `amin` and `amax` of PyTorch
 //! do; products multiply by the product of all other elements, never by a quotient.
 
-use super::chain::{Chain, Occurrence};
-use super::emit::Statement;
-use super::normal::{Sizes, equals, result_name};
+use super::chain::{ChainRule, Occurrence};
+use super::emit::AdjointStatement;
+use super::normal::{IndexSizes, equals, result_name};
 use super::support::Support;
 use super::tree::{
     access, binary, call, coalesced_access, count, integer, negative, product, reduction, renaming, select, substituted,
@@ -45,12 +45,12 @@ pub(super) struct Reverse<'a> {
     pub(super) request: &'a Differentiate,
     pub(super) notation: &'a Notation,
     pub(super) assignments: Vec<Assignment>,
-    pub(super) sizes: Sizes,
+    pub(super) sizes: IndexSizes,
     pub(super) support: Support,
     pub(super) fresh: Fresh,
     pub(super) active: FxHashSet<String>,
     pub(super) complex: FxHashSet<String>,
-    pub(super) statements: Vec<Statement>,
+    pub(super) statements: Vec<AdjointStatement>,
     /// The operands whose patterns are read, with the names of the patterns.
     pub(super) patterns: Vec<(String, String)>,
     pending: FxHashMap<String, Vec<Contribution>>,
@@ -99,7 +99,7 @@ impl<'a> Reverse<'a> {
         assignments: Vec<Assignment>,
         fresh: Fresh,
     ) -> Reverse<'a> {
-        let sizes = Sizes::of(&assignments, &notation.params());
+        let sizes = IndexSizes::of(&assignments, &notation.params());
         let active = reached(&assignments, &request.wrt, notation.operators(), false);
         let complex = reached(&assignments, &request.complex, notation.operators(), true);
         let support = Support::of(&assignments, request);
@@ -241,13 +241,13 @@ impl<'a> Reverse<'a> {
     }
 
     /// Calls with what differentiation knows of an assignment. Cotangents are as complex as what they belong to.
-    pub(super) fn with_chain<T>(&self, assignment: &Assignment, call: impl FnOnce(&Chain) -> T) -> T {
+    pub(super) fn with_chain<T>(&self, assignment: &Assignment, call: impl FnOnce(&ChainRule) -> T) -> T {
         let indices = assignment.indices();
         let stored = |name: &str| {
             let of = self.cotangents.iter().find(|(_, c)| matches!(c, Cotangent::Stored(n) if n == name));
             of.is_some_and(|(of, _)| self.complex.contains(of))
         };
-        call(&Chain {
+        call(&ChainRule {
             active: &|name| self.active.contains(name),
             complex: &|name| self.complex.contains(name) || stored(name),
             indices: &indices,
@@ -331,7 +331,7 @@ impl<'a> Reverse<'a> {
             let chain = |name: &str| name == operand;
             let indices = a.indices();
             let complex = |_: &str| false;
-            Chain { active: &chain, complex: &complex, indices: &indices, operators: &[] }.depends(&a.body)
+            ChainRule { active: &chain, complex: &complex, indices: &indices, operators: &[] }.depends(&a.body)
         });
         let d = Diagnostic::new(Code::E0116, format!("the gradient with respect to `{operand}` is zero everywhere"));
         let d = match place {
@@ -353,7 +353,7 @@ fn reached(assignments: &[Assignment], from: &[String], operators: &[Op], as_com
     for assignment in assignments {
         let indices = assignment.indices();
         let active = |name: &str| reached.contains(name);
-        let chain = Chain { active: &active, complex: &active, indices: &indices, operators };
+        let chain = ChainRule { active: &active, complex: &active, indices: &indices, operators };
         let depends = match as_complex {
             true => chain.is_complex(&assignment.body),
             false => chain.depends(&assignment.body),
@@ -369,5 +369,5 @@ fn no_reduction(op: Op, span: Span) -> Diagnostic {
     let name = op.info().symbol.unwrap_or(op.info().name);
     Diagnostic::new(Code::E0115, format!("a reduction by `{name}` has no derivative"))
         .label(span, "reduced here")
-        .help("reductions by `+`, `*`, `min`, `max` and `logaddexp2` are differentiated")
+        .help("reductions by `+`, `*`, `min`, `max` and log-sum-exp are differentiated")
 }

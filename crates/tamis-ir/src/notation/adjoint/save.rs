@@ -5,7 +5,7 @@
 //! them. Without permission to save, everything is recomputed.
 
 use super::Adjoint;
-use super::emit::{Statement, of_assignment};
+use super::emit::{AdjointStatement, of_assignment};
 use super::reverse::Reverse;
 use super::text;
 use super::tree::{access, children, name, variable};
@@ -43,7 +43,7 @@ pub(super) fn assemble(
     let again = |a: &&Assignment| recomputed.contains(&a.target.text);
     let mut lines: Vec<String> =
         reverse.assignments.iter().filter(again).map(|a| of_assignment(&reverse, a).text()).collect();
-    lines.extend(reverse.statements.iter().map(Statement::text));
+    lines.extend(reverse.statements.iter().map(AdjointStatement::text));
     let (forward, saved) = forward(&mut reverse, saved);
     recomputed.sort();
     let body = lines.join("\n");

@@ -67,8 +67,8 @@ pub(super) fn product(a: Expr, b: Expr) -> Expr {
         (_, Some(1.0), _) => a,
         (_, Some(-1.0), _) => negative(a),
         (Some(-1.0), ..) => negative(b),
-        (Some(zero), ..) if zero == 0.0 => a,
-        (_, Some(zero), _) if zero == 0.0 => b,
+        (Some(0.0), ..) => a,
+        (_, Some(0.0), _) => b,
         // `a * (1 / b)` is `a / b`.
         (_, _, ExprKind::Operator(Op::Div, operands)) if operands.len() == 2 && literal(&operands[0]) == Some(1.0) => {
             binary(Op::Div, a, operands[1].clone())
