@@ -20,7 +20,7 @@ use tamis_tensor::levels::level_type;
 ///
 /// ```
 /// use tamis_compiler::schedule::rename_updated;
-/// use tamis_ir::{Program, interp};
+/// use tamis_ir::{FormatSpec, Program, interp};
 /// use tamis_tensor::Tensor;
 /// let program = Program::parse("
 /// def f(A):
@@ -31,7 +31,8 @@ use tamis_tensor::levels::level_type;
 ///         T[i] *= 2
 ///     return T
 /// ")?;
-/// let a = Tensor::from_dense(&[2], vec![0.0, 5.0].into(), &"sparse".parse()?, 0.0.into())?;
+/// let format = FormatSpec::parse("sparse")?.with_rank(1)?;
+/// let a = Tensor::from_dense(&[2], vec![0.0, 5.0].into(), &format, 0.0.into())?;
 /// let checked = program.check(&[interp::param_type(&a)])?;
 /// assert_eq!(rename_updated(&program, &checked).unwrap().to_string(), "\
 /// def f(A):

@@ -50,7 +50,7 @@ use tamis_ir::{DType, Value};
 /// let checked = program.check(&[interp::param_type(&a)])?;
 /// let relaxed = relax_guards(&program, &checked).unwrap().to_string();
 /// assert!(relaxed.contains("if j != 2:\n"), "{relaxed}");
-/// assert!(relaxed.contains("O[i,j] += coalesce(A[~(i + k - 1),j], 0) * 2"), "{relaxed}");
+/// assert!(relaxed.contains("O[i, j] += coalesce(A[~(i + k - 1), j], 0) * 2"), "{relaxed}");
 /// # Ok::<(), tamis_ir::Diagnostics>(())
 /// ```
 pub fn relax_guards(program: &Program, checked: &Checked) -> Option<Program> {

@@ -111,7 +111,7 @@ impl Differentiate {
     /// use tamis_ir::notation::Differentiate;
     /// let spmv = Notation::parse("y[i] = A[i,j] * sin(x[j])")?;
     /// let tangents = Differentiate::new(["x"]).tangents(&spmv)?;
-    /// assert_eq!(tangents.text, "dy[i] = sum[j](A[i, j] * dx[j] * cos(x[j]))");
+    /// assert_eq!(tangents.text, "dy[i] = sum[j](dx[j] * cos(x[j]) * A[i, j])");
     /// # Ok::<(), tamis_ir::Diagnostics>(())
     /// ```
     pub fn tangents(&self, notation: &Notation) -> std::result::Result<Tangents, Diagnostics> {
