@@ -179,8 +179,9 @@ impl Guard {
         }
     }
 
-    /// Whether some window of a tensor of several dimensions is checked, and no other subscript needs
-    /// the checks: each is an index, a number, permissive, checked like this one, or inside anyway.
+    /// True if some window of a tensor of several dimensions is checked, and no other subscript of
+    /// the update or the condition needs the checks: each is an index, a number, permissive, checked
+    /// like this one, or inside anyway.
     fn is_relaxable(&self, program: &Program, checked: &Checked) -> bool {
         let guarded = |read: ExprId, dim: usize| {
             self.windows.iter().any(|window| window.read == read && window.dim == dim && window.is_guarded())
@@ -201,6 +202,9 @@ impl Guard {
         let mut relaxable =
             self.windows.iter().any(|window| several(window) && window.is_guarded()) && safe(&self.target, None);
         visit_reads(program, &mut all, &mut |read, access| relaxable &= safe(access, Some(read)));
+        // The rest of the condition is evaluated without the checks.
+        let mut conditions = self.conjuncts.clone();
+        visit_reads(program, &mut conditions, &mut |_, access| relaxable &= safe(access, None));
         relaxable
     }
 
@@ -312,5 +316,35 @@ fn relaxed(program: &mut Program, checked: &Checked, id: ExprId, guard: &Guard) 
             program.exprs.intern(Expr::Call(op, operands))
         }
         _ => id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tamis_ir::{Format, interp};
+    use tamis_tensor::Tensor;
+
+    /// A read in the rest of a condition needs the bounds checks, which then stay.
+    #[test]
+    fn checks_of_other_conditions_stay() {
+        let tensor = |shape: &[u64]| {
+            let count = shape.iter().product::<u64>() as usize;
+            Tensor::from_dense(shape, vec![1.0; count].into(), &Format::csr(), 0.0.into()).unwrap()
+        };
+        let (a, b) = (tensor(&[4, 4]), tensor(&[4, 4]));
+        let n = Tensor::scalar(Value::I64(4));
+        let relaxes = |rest: &str| {
+            let text = format!(
+                "def f(A, B, n):\n    O = tensor('dense', shape=(4, 4))\n    for i in range(n):\n        for j in range(4):\n            for k in range(3):\n                if i + k >= 0 and i + k < A.shape[0] and {rest}:\n                    O[i,j] += A[i+k,j] * 2\n    return O\n"
+            );
+            let program = Program::parse(&text).unwrap();
+            let checked = program.check(&[&a, &b, &n].map(|t| interp::param_type(t))).unwrap();
+            relax_guards(&program, &checked).is_some()
+        };
+        assert!(relaxes("j != 2"));
+        assert!(relaxes("B[i,j] > 0"));
+        assert!(!relaxes("B[i+k,j] > 0"));
+        assert!(!relaxes("A[i+k,j] > 0"));
     }
 }
