@@ -153,9 +153,9 @@ def measure_layer(ours, torch, folder, kind, image, weights, rounds):
             check(f"PyTorch, {layout}")
             sides[f"PyTorch, {layout}"] = lambda layout=layout: float(torch("run", layout))
     names, times = list(sides), {name: [] for name in sides}
-    for turn in range(rounds):
+    for sample in range(rounds):
         for k in range(len(names)):
-            name = names[(turn + k) % len(names)]
+            name = names[(sample + k) % len(names)]
             times[name].append(sides[name]() * 1e3)
     return times
 
@@ -278,7 +278,7 @@ def main():
     words = words or studies
     report, torch, dense = Report(), None, {}
     report.say("# Sparse convolutions beside dense ones\n")
-    report.say(f"Written by `./dev bench convolution`, {datetime.date.today().isoformat()}. One thread, {rounds} rounds by turns; {'the time that the processor worked' if options else 'the time that passed'}.\n")
+    report.say(f"Written by `./dev bench convolution`, {datetime.date.today().isoformat()}. One thread, {rounds} interleaved rounds; {'the time that the processor worked' if options else 'the time that passed'}.\n")
     report.say(f"- Machine: {machine()}.")
     before = os.getloadavg()[0]
     if {"inputs", "filters"} & set(words):

@@ -47,7 +47,7 @@ def same(ours, theirs):
 
 
 def best(work, rounds):
-    """The least times of both, in microseconds, run by turns."""
+    """The least times of both, in microseconds, interleaved."""
     least = [math.inf] * len(work)
     for _ in range(rounds):
         for k, function in enumerate(work):

@@ -199,10 +199,10 @@ def measure(ours, peers, name, rounds, cpu, folder):
     del result
     mine, theirs = [], {peer.name: [] for peer in peers}
     start = time.perf_counter()
-    turns = [None, *peers]
+    order = [None, *peers]
     for round in range(rounds):
-        for k in range(len(turns)):
-            peer = turns[(round + k) % len(turns)]
+        for k in range(len(order)):
+            peer = order[(round + k) % len(order)]
             if peer is None:
                 whole, kernel, busy = map(float, ours("run").split())
                 mine.append((busy, busy - (whole - kernel)) if cpu else (whole, kernel))
@@ -232,7 +232,7 @@ def main():
             peers.append(kind())
         except Exception as problem:  # whatever its import does
             print(f"{kind.name} is NOT measured: {problem}")
-    print("processor's" if cpu else "elapsed", "ms, one thread, sorted rows, up to", rounds, "rounds by turns;", ", ".join(f"{p.name} {p.version}" for p in peers))
+    print("processor's" if cpu else "elapsed", "ms, one thread, sorted rows, up to", rounds, "interleaved rounds;", ", ".join(f"{p.name} {p.version}" for p in peers))
     peer_columns = "".join(f"{p.name:>10} {'(least)':>9}" for p in peers)
     print(f"{'matrix':20} {'products':>10} {'entries':>10} {'tamis':>9} {'(least)':>9} {'kernel':>9}{peer_columns} {'ratio':>7} {'of least':>9}  best peer")
     medians, leasts, missing = [], [], []

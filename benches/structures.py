@@ -49,7 +49,7 @@ class Ours(Process):
 
 
 class Table:
-    """Sides by turns: each is a function that gives its seconds."""
+    """Interleaved sides: each is a function that gives its seconds."""
 
     def __init__(self, rounds, clock):
         self.rounds, self.clock = rounds, clock
@@ -368,7 +368,7 @@ def main():
     for word in words:
         if word not in [*STUDIES, "spmv", "spgemm"]:
             sys.exit(f"there is no study `{word}`: spmv, spgemm, {', '.join(STUDIES)}")
-    print("times that the processor worked" if cpu else "times that passed", "one thread", f"up to {rounds} rounds by turns", sep=", ", flush=True)
+    print("times that the processor worked" if cpu else "times that passed", "one thread", f"up to {rounds} interleaved rounds", sep=", ", flush=True)
     for study in ["spmv", "spgemm"]:
         if not words or study in words:
             print(flush=True)

@@ -24,7 +24,7 @@ def slope(points: list[Point]) -> float:
 def timed(work: Callable[[], Any], quick: bool) -> float:
     """The least time, in milliseconds."""
     work()
-    budget = Budget(0.03, 2, 5, turn=0.001) if quick else Budget(0.15, 3, 15)
+    budget = Budget(0.03, 2, 5, sample=0.001) if quick else Budget(0.15, 3, 15)
     return take_turns({"": Prepared(work)}, budget)[""].least * 1e3
 
 

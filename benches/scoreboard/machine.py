@@ -62,7 +62,7 @@ def describe() -> dict[str, Any]:
 
 
 def bandwidth(quick: bool) -> dict[str, float]:
-    """Gigabytes in a second, with as many threads as OpenMP has here: the best of several turns."""
+    """Gigabytes in a second, with as many threads as OpenMP has here: the best of several runs."""
     target = os.path.join(build_folder(), "stream.so")
     build(["gcc", "-O3", "-march=native", "-ffast-math", "-fopenmp", "-shared", "-fPIC", "-o", target, SOURCE], target, [SOURCE])
     library = ctypes.CDLL(target)

@@ -1,4 +1,4 @@
-"""Taking turns: what a side of a comparison is, how results are compared, and how times are taken."""
+"""Interleaved measurements: the sides of a comparison, the comparison of their results, and their times."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class Budget:
     seconds: float
     least_rounds: int
     most_rounds: int
-    #: A turn is at least so long: short kernels are called several times, after one call that is not counted.
-    turn: float = 0.002
-    #: Pause before a turn, so that threads of the side before, which still spin, are gone.
+    #: A sample is at least so long: short kernels are called several times, after one call that is not counted.
+    sample: float = 0.002
+    #: Pause before a sample, so that threads of the side before, which still spin, are gone.
     pause: float = 0.0
 
 
@@ -88,8 +88,8 @@ def take_turns(sides: dict[str, Prepared], budget: Budget, failed: dict[str, str
             failed[name] = f"{type(problem).__name__}: {problem}"
             del sides[name], times[name]
             continue
-        calls[name] = max(1, min(50, round(budget.turn / estimate)))
-        # The first call of a turn finds caches full of the others' operands; one that takes long does not notice.
+        calls[name] = max(1, min(50, round(budget.sample / estimate)))
+        # The first call of a sample finds caches full of the others' operands; one that takes long does not notice.
         cold[name] = estimate < 0.02
         cost = (calls[name] + cold[name]) * estimate
         rounds[name] = max(budget.least_rounds, min(budget.most_rounds, int(budget.seconds / cost)))
@@ -101,10 +101,10 @@ def take_turns(sides: dict[str, Prepared], budget: Budget, failed: dict[str, str
     gc.collect()
     gc.disable()
     try:
-        for turn in range(total):
+        for sample in range(total):
             for k in range(len(names)):
-                name = names[(turn + k) % len(names)]
-                if (turn + 1) * rounds[name] // total == turn * rounds[name] // total:
+                name = names[(sample + k) % len(names)]
+                if (sample + 1) * rounds[name] // total == sample * rounds[name] // total:
                     continue
                 side = sides[name]
                 if budget.pause:

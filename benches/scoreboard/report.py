@@ -65,7 +65,7 @@ class Report:
         self.say(*(f"- **Not measured**: {why}." for why in missing))
         before, after = self.measured["load"]
         self.say(f"- The load of the machine was {before:.1f} before and {after:.1f} after: this benchmark is 1 with one thread, 2 with two.", "")
-        self.say("Every result was compared with SciPy's before anything was timed; what differs is named and not timed. Then all sides ran by turns in one process, a process for each")
+        self.say("Every result was compared with SciPy's before anything was timed; what differs is named and not timed. Then all sides ran interleaved in one process, a process for each")
         self.say("number of threads, each from operands that it holds to a result that it holds. *C loops* are what a compiler of sparse tensor algebra emits (TACO's way), *C by hand* are ours from `benches/baseline`;")
         self.say("these, Eigen, MKL's dense results and OpenCV write into memory of an earlier call, the others make a new result. `mkl` has its inspector run before, with a hint of 1000 calls; what that takes is in the last table of a kernel.")
         self.say("**Ratios are a peer's least time over ours: above 1, we are faster.** Times are in milliseconds.", "")

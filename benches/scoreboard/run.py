@@ -14,7 +14,7 @@ from .measure import Budget, Prepared, take_turns
 from .peers import load
 from .peers.base import Peer, Unsupported
 
-QUICK = Budget(seconds=0.02, least_rounds=2, most_rounds=5, turn=0.0005)
+QUICK = Budget(seconds=0.02, least_rounds=2, most_rounds=5, sample=0.0005)
 FULL = Budget(seconds=0.15, least_rounds=3, most_rounds=40)
 
 
@@ -28,7 +28,7 @@ def measure_all(
     inputs = Inputs(quick)
     budget = QUICK if quick else FULL
     if threads > 1:
-        budget = Budget(budget.seconds, budget.least_rounds, budget.most_rounds, budget.turn, pause=0.002)
+        budget = Budget(budget.seconds, budget.least_rounds, budget.most_rounds, budget.sample, pause=0.002)
     cases: list[dict[str, Any]] = []
     found_all = {"threads": threads, "versions": {p.name: p.version for p in peers}, "absent": absent, "cases": cases}
     for kernel in KERNELS:

@@ -94,9 +94,12 @@ def _one_hot(name: str, array: Any, size: int | None) -> Any:
             "give a vector of integers",
         )
     least, most = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, -1)
+    if least < 0:
+        raise fail("E1001", f"`{name}` has the negative number {least}", "give the coordinates of the result, which start at 0")
     size = most + 1 if size is None else size
-    if least < 0 or most >= size:
-        raise fail("E1001", f"`{name}` has {least if least < 0 else most}, which is no coordinate of {size}", f"give numbers of 0..{size - 1}")
+    if most >= size:
+        message = f"`{name}` has {most}, which is out of bounds for a dimension of size {size}"
+        raise fail("E1001", message, f"give numbers below {size}, or a larger tensor to add to")
     count = len(numbers)
     level = {"pos": np.arange(count + 1), "crd": np.ascontiguousarray(numbers, dtype=np.int64)}
     return _tamis.from_parts([count, size], "csr; pattern", [{}, level], None, False, False)

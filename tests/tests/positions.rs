@@ -185,16 +185,16 @@ fn one_iteration_per_entry() {
     let x = Tensor::from_dense(&[4], vec![1.0; 4].into(), &Format::dense(1), Value::F64(0.0)).unwrap();
     let tensors = vec![a, x];
     let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
-    let turns = |schedule: &str| {
+    let iterations = |schedule: &str| {
         let changed = scheduled(&program, &tensors, schedule).unwrap();
         let outcome = interp::run(&changed, &operands, Options::default()).unwrap();
         assert_eq!(outcome.results[0].to_values().unwrap(), [3.0, 0.0, 3.0].map(Value::F64));
         outcome.iterations
     };
-    assert_eq!(turns("fuse(i, j, f)"), 12);
-    assert_eq!(turns("fuse(i, j, f); pos(f, p, A)"), 3);
-    assert_eq!(turns("pos(j, p, A)"), 3 + 3);
-    assert_eq!(turns("fuse(i, j, f); pos(f, p, A); split(p, p0, p1, 2)"), 2 + 3);
+    assert_eq!(iterations("fuse(i, j, f)"), 12);
+    assert_eq!(iterations("fuse(i, j, f); pos(f, p, A)"), 3);
+    assert_eq!(iterations("pos(j, p, A)"), 3 + 3);
+    assert_eq!(iterations("fuse(i, j, f); pos(f, p, A); split(p, p0, p1, 2)"), 2 + 3);
 }
 
 /// A kernel that assumes coordinates to be in bounds is recompiled for smaller tensors.

@@ -111,9 +111,9 @@ fn partial(dtype: DType) -> Kernel {
     let x = b.buffer("x", Elem::Value(dtype), Role::Input);
     let y = b.buffer("y", Elem::Value(dtype), Role::Output);
     let tile = b.buffer("tile", Elem::Value(dtype), Role::Tile(16));
-    let (from, width, turns) =
-        (b.param("from", DType::I64), b.param("width", DType::I64), b.param("turns", DType::I64));
-    let (zero, from, width, turns) = (b.int(0), b.get(from), b.get(width), b.get(turns));
+    let (from, width, iterations) =
+        (b.param("from", DType::I64), b.param("width", DType::I64), b.param("iterations", DType::I64));
+    let (zero, from, width, iterations) = (b.int(0), b.get(from), b.get(width), b.get(iterations));
     let over = |b: &mut Builder, body: &dyn Fn(&mut Builder, ExprId)| {
         let var = b.new_var("k", DType::I64, false);
         let k = b.get(var);
@@ -125,7 +125,7 @@ fn partial(dtype: DType) -> Kernel {
         let old = b.load(y, place);
         b.store(tile, k, old);
     });
-    b.count("q", zero, turns, |b, q| {
+    b.count("q", zero, iterations, |b, q| {
         over(b, &|b, k| {
             let place = b.add(q, k);
             let (so_far, more) = (b.load(tile, k), b.load(x, place));
@@ -152,11 +152,11 @@ fn partial_tiles_are_masked() {
         let tile = emitted.contains("masked.store");
         assert!(tile <= (dtype.size() >= 4), "{dtype}:\n{emitted}");
         for width in -2..=16_i64 {
-            let (turns, from) = (5, 3);
+            let (iterations, from) = (5, 3);
             let size = (from + width.max(0)) as usize;
             let numbers = |count: usize| Array::from_values((0..count).map(|k| Value::I64((k % 7) as i64).cast(dtype)));
-            let arrays = vec![numbers((turns + width.max(1) - 1) as usize), numbers(size), numbers(0)];
-            let scalars = [from, width, turns].map(Value::I64).to_vec();
+            let arrays = vec![numbers((iterations + width.max(1) - 1) as usize), numbers(size), numbers(0)];
+            let scalars = [from, width, iterations].map(Value::I64).to_vec();
             let memory = Memory { arrays, scalars };
             let expected = run(&kernel, memory.clone(), 100_000).unwrap();
             for options in [options.clone(), options.clone().checked()] {

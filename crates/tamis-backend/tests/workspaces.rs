@@ -25,7 +25,7 @@ struct WorkspaceCase {
     capacity: Option<u64>,
     pipelined: bool,
     /// The number of rounds; the workspace is reset in each.
-    turns: i64,
+    iterations: i64,
     /// True if all entries are inserted again after finalizing.
     again: bool,
 }
@@ -54,10 +54,10 @@ fn kernel(case: &WorkspaceCase) -> Kernel {
         start: case.start,
         merge: case.merge,
     });
-    let (zero, one, turns) = (b.int(0), b.int(1), b.int(case.turns));
+    let (zero, one, iterations) = (b.int(0), b.int(1), b.int(case.iterations));
     b.emit(Stmt::Grow { buffer: counts, len: one, fill: None });
     b.store(counts, zero, zero);
-    b.count("turn", zero, turns, |b, turn| {
+    b.count("turn", zero, iterations, |b, turn| {
         b.emit(Stmt::Reset { workspace: workspace.clone(), sizes: sizes.clone() });
         // Finalized entries remain, and can be updated.
         for _ in 0..if case.again { 2 } else { 1 } {
@@ -117,7 +117,7 @@ fn cases() -> Vec<WorkspaceCase> {
         policy: None,
         capacity: None,
         pipelined: false,
-        turns: 2,
+        iterations: 2,
         again: false,
     };
     let mut cases = Vec::new();
@@ -193,7 +193,7 @@ fn c_generates_its_own_workspaces() {
 
 #[test]
 fn coordinates_out_of_range_fail_in_check_mode() {
-    let case = WorkspaceCase { widths: vec![Width::U32], policy: Some("hash"), turns: 1, ..cases()[0].clone() };
+    let case = WorkspaceCase { widths: vec![Width::U32], policy: Some("hash"), iterations: 1, ..cases()[0].clone() };
     let kernel = kernel(&case);
     let arrays = vec![Array::from_indices(&[3]), crate::common::floats(&[1.0])];
     let arrays = arrays.into_iter().chain((0..3).map(|_| Array::from_values([]))).collect();

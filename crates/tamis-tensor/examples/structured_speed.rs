@@ -14,12 +14,12 @@ fn format(text: &str) -> Format {
 
 fn time(name: &str, mut run: impl FnMut() -> Tensor) -> Tensor {
     let result = run();
-    let (begin, mut best, mut turns) = (Instant::now(), Duration::MAX, 0);
-    while turns < 3 || (begin.elapsed() < Duration::from_secs(1) && turns < 100) {
+    let (begin, mut best, mut iterations) = (Instant::now(), Duration::MAX, 0);
+    while iterations < 3 || (begin.elapsed() < Duration::from_secs(1) && iterations < 100) {
         let start = Instant::now();
         std::hint::black_box(run());
         best = best.min(start.elapsed());
-        turns += 1;
+        iterations += 1;
     }
     println!("{name:60} {:10.3} ms", best.as_secs_f64() * 1e3);
     result

@@ -80,47 +80,26 @@ impl Tensor {
         let format = format.without_workspace();
         let extents = format.level_extents(shape)?;
         let cells = extents.iter().try_fold(1u64, |cells, extent| cells.checked_mul(*extent));
-        if tree::shares(format.levels()) && cells.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
+        let nnz = if tree::shares(format.levels()) && cells.is_some_and(|cells| cells <= MAX_IMPLIED as u64) {
             // Their number is bounded, and counting them requires a pass over all runs.
-            let (shape, nnz) = (shape.to_vec(), OnceLock::new());
-            let parts = TensorParts {
-                format,
-                extents,
-                shape,
-                fill,
-                levels,
-                values,
-                nnz,
-                literal: false,
-                pattern_cache: Arc::default(),
+            OnceLock::new()
+        } else {
+            let is_countable = |nnz: &usize| values.is_some() || *nnz <= MAX_IMPLIED || !tree::pads(format.levels());
+            let Some(nnz) = tree::stored(&levels).filter(is_countable) else {
+                let message = match values {
+                    None => "the format makes more coordinates true than can be listed",
+                    Some(_) => "the runs of the tensor hold more coordinates than can be counted",
+                };
+                return Err(Diagnostic::new(Code::E0706, message).help(
+                    "store the large dimensions in levels that store only nonzeros, such as `sparse` or `sparse_runs`",
+                ));
             };
-            return Ok(Tensor { parts: Arc::new(parts) });
-        }
-        let nnz =
-            tree::stored(&levels).filter(|nnz| values.is_some() || *nnz <= MAX_IMPLIED || !tree::pads(format.levels()));
-        let Some(nnz) = nnz else {
-            let message = match values {
-                None => "the format makes more coordinates true than can be listed",
-                Some(_) => "the runs of the tensor hold more coordinates than can be counted",
-            };
-            return Err(Diagnostic::new(Code::E0706, message).help(
-                "store the large dimensions in levels that store only nonzeros, such as `sparse` or `sparse_runs`",
-            ));
+            // If some stored coordinates are padding, elements are counted lazily.
+            if format.is_onto(shape) { OnceLock::from(nnz) } else { OnceLock::new() }
         };
-        // If some stored coordinates are padding, elements are counted lazily.
-        let nnz = if format.is_onto(shape) { OnceLock::from(nnz) } else { OnceLock::new() };
         let shape = shape.to_vec();
-        let parts = TensorParts {
-            format,
-            extents,
-            shape,
-            fill,
-            levels,
-            values,
-            nnz,
-            literal: false,
-            pattern_cache: Arc::default(),
-        };
+        let pattern_cache = Arc::default();
+        let parts = TensorParts { format, extents, shape, fill, levels, values, nnz, literal: false, pattern_cache };
         Ok(Tensor { parts: Arc::new(parts) })
     }
 

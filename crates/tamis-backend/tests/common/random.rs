@@ -426,8 +426,8 @@ impl KernelGenerator {
 
     fn repeat(&mut self, depth: usize) {
         let counter = self.b.variable("turn", Value::I64(0));
-        let (now, turns, one) = (self.b.get(counter), self.b.int(self.random.below(5) as i64), self.b.int(1));
-        let again = self.b.call_in(Op::Lt, DType::I64, &[now, turns]);
+        let (now, iterations, one) = (self.b.get(counter), self.b.int(self.random.below(5) as i64), self.b.int(1));
+        let again = self.b.call_in(Op::Lt, DType::I64, &[now, iterations]);
         let condition = self.expr(DType::Bool, 2);
         let cond = self.b.call_in(Op::And, DType::Bool, &[again, condition]);
         // The counter is not among the variables, so no statement assigns it.
