@@ -23,7 +23,7 @@ pub use buffer::Buffer;
 pub use convert::{PatternCacheInfo, finalize, pattern_cache_info, set_pattern_cache_limit, written_as};
 pub use coordinates::{Combine, Coordinates};
 pub use levels::LevelArrays;
-pub use memory::{MemoryPool, set_memory_pool, with_capacity};
+pub use memory::{MemoryPool, limit_arrays, set_memory_pool, with_capacity};
 pub use stats::{LevelStatistics, Statistics};
 pub use structure::{
     BLOCK_SIDES, BlockFit, Diagonals, Lines, MatrixStatistics, Mirror, Proposal, Slices, StoredPart, Structure, propose,

@@ -4,6 +4,7 @@ use bytemuck::{Pod, Zeroable};
 use std::alloc::Layout;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
@@ -17,6 +18,21 @@ const CHECKED: usize = 256 << 20;
 
 /// The capacity of the pool, over all threads.
 const POOL_CAPACITY: usize = 256 << 20;
+
+/// The size limit of one array of a tensor, in bytes.
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Sets the maximum bytes of one array of a tensor; returns the previous limit. A conversion that
+/// needs a larger one is refused with a diagnostic. The default is no limit but the memory of the
+/// machine.
+///
+/// ```
+/// let before = tamis_tensor::limit_arrays(1 << 30);
+/// assert_eq!(tamis_tensor::limit_arrays(before), 1 << 30);
+/// ```
+pub fn limit_arrays(bytes: usize) -> usize {
+    LIMIT.swap(bytes, Ordering::Relaxed)
+}
 
 /// The pool: memory of dropped tensors, oldest first.
 static POOL: Mutex<Vec<PooledBlock>> = Mutex::new(Vec::new());
@@ -225,15 +241,30 @@ pub(crate) fn product(parents: usize, extent: u64) -> Result<usize> {
     usize::try_from(total).map_err(|_| too_large(total, 1, "the positions of a dense level"))
 }
 
-/// True if the system reports this many free bytes. If it reports nothing, the allocation decides.
+/// True if an array of this many bytes is within the limit, and the system reports as many free
+/// bytes. If it reports nothing, the allocation decides.
 pub(crate) fn available(bytes: usize) -> bool {
-    if bytes < CHECKED || !cfg!(target_os = "linux") {
-        return true;
+    bytes <= LIMIT.load(Ordering::Relaxed)
+        && (bytes < CHECKED || free_kilobytes().is_none_or(|free| bytes / 1024 <= free))
+}
+
+/// True if an array of this many bytes takes at most a quarter of the free memory.
+pub(crate) fn is_modest(bytes: usize) -> bool {
+    available(bytes) && (bytes < CHECKED || free_kilobytes().is_none_or(|free| bytes / 1024 <= free / 4))
+}
+
+/// The free memory of the machine, or of the control group that the process belongs to; `None` if
+/// the system reports none.
+fn free_kilobytes() -> Option<usize> {
+    if !cfg!(target_os = "linux") {
+        return None;
     }
-    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return true };
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<usize>().ok());
-    kilobytes.is_none_or(|kilobytes| bytes / 1024 <= kilobytes)
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let machine = line.trim().trim_end_matches("kB").trim().parse::<usize>().ok()?;
+    let bytes = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<usize>().ok();
+    let group = bytes("/sys/fs/cgroup/memory.max").zip(bytes("/sys/fs/cgroup/memory.current"));
+    Some(group.map_or(machine, |(most, used)| machine.min(most.saturating_sub(used) / 1024)))
 }
 
 #[cfg(target_os = "linux")]

@@ -214,9 +214,20 @@ pub mod cache {
     #[doc(inline)]
     pub use tamis_backend::cache::{Cache, CacheHit};
     #[doc(inline)]
-    pub use tamis_backend::runtime::limit_arrays;
-    #[doc(inline)]
     pub use tamis_tensor::{PatternCacheInfo, pattern_cache_info, set_pattern_cache_limit};
+
+    /// Sets the maximum bytes of one array of a kernel or a tensor; returns the previous limit. What
+    /// needs a larger array is refused with a diagnostic. The default is no limit but the memory of
+    /// the machine.
+    ///
+    /// ```
+    /// let before = tamis::cache::limit_arrays(1 << 30);
+    /// assert_eq!(tamis::cache::limit_arrays(before), 1 << 30);
+    /// ```
+    pub fn limit_arrays(bytes: usize) -> usize {
+        tamis_tensor::limit_arrays(bytes);
+        tamis_backend::runtime::limit_arrays(bytes)
+    }
 }
 
 /// Conversions from and to the types of other crates, which this module re-exports: `ndarray` and

@@ -174,6 +174,62 @@ fn products_of_sizes_do_not_wrap_around() {
     assert!(right > 20 && refused > 20, "{right} {refused}");
 }
 
+/// Conversions at the limits: an array with an element for each coordinate of a huge dimension is
+/// refused in every format, before anything is allocated; all others are right.
+#[test]
+fn conversions_of_huge_dimensions() {
+    let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let before = tamis::cache::limit_arrays(1 << 24);
+    let levels = ["dense", "sparse", "bytemap", "hash", "sparse_runs", "blocks", "runs", "band", "interval"];
+    let shapes: [[u64; 2]; 6] = [
+        [1 << 32, 100],
+        [100, 1 << 32],
+        [1 << 32, 1 << 32],
+        [272, ((1 << 60) + 1) / 17],
+        [(1 << 63) - 1, 3],
+        [(1 << 63) - 1, (1 << 63) - 1],
+    ];
+    let peak_memory = || {
+        let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:").map(str::trim).map(String::from));
+        line.and_then(|line| line.trim_end_matches("kB").trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    let start = peak_memory();
+    let (mut right, mut refused) = (0, 0);
+    for shape in shapes {
+        for source in ["coo", "dcsr", "hash, hash", "sparse, sparse_runs"] {
+            let at: [&[u64]; 2] = [&[0, 1], &[shape[0] - 1, 2]];
+            let tensor = entries(&shape, &at, &[1.0, 2.0], source).unwrap();
+            let named =
+                ["csr", "csc", "dcsc", "coo", "bsr(2,2)", "dia", "(i,j) -> (j-i, i): sparse, band"].map(String::from);
+            let pairs = levels.iter().flat_map(|a| levels.iter().map(move |b| format!("{a}, {b}")));
+            for format in named.into_iter().chain(pairs) {
+                let Ok(parsed) = Format::parse(&format, 2) else { continue };
+                match tensor.convert(&parsed) {
+                    Ok(result) => {
+                        right += 1;
+                        let values = at.map(|at| result.get(at));
+                        assert_eq!(values, [Some(1.0.into()), Some(2.0.into())], "{format} {shape:?}");
+                    }
+                    Err(d) => {
+                        refused += 1;
+                        let runs = d.code == Code::E0707 && format.contains("interval");
+                        assert!(runs || matches!(d.code, Code::E0404 | Code::E0706), "{format} {shape:?}: {d}");
+                    }
+                }
+            }
+        }
+    }
+    tamis::cache::limit_arrays(before);
+    // Without a limit, too, where almost all of a large array would say that nothing is stored.
+    let wide = entries(&[1 << 40, 3], &[&[0, 1], &[(1 << 40) - 1, 2]], &[1.0, 2.0], "coo").unwrap();
+    for format in ["csr", "dense, hash", "dense, runs"] {
+        assert_eq!(wide.convert(&Format::parse(format, 2).unwrap()).unwrap_err().code, Code::E0706, "{format}");
+    }
+    assert!(right > 100 && refused > 100, "{right} {refused}");
+    assert!(peak_memory() - start < 1 << 20, "{} kB", peak_memory() - start);
+}
+
 /// A result that has the levels of an operand multiplies their number by its dense levels.
 #[test]
 fn products_with_entries_do_not_wrap_around() {

@@ -23,6 +23,7 @@ pub(crate) fn axes(format: &Format) -> Vec<DimExpr> {
 ///
 /// `fill` is of the result's type; if the leaf is a pattern, zero values are dropped.
 pub(crate) fn build(format: &Format, shape: &[u64], fill: Value, entries: EntryColumns) -> Result<Tensor> {
+    super::check_fiber_count(format, shape, || entries.len)?;
     let entries = match (format.leaf(), &entries.values) {
         (Leaf::Pattern, Some(values)) => {
             let zero = Value::zero(values.dtype());

@@ -35,7 +35,7 @@ pub use permutation::{PatternCacheInfo, pattern_cache_info, set_pattern_cache_li
 pub(crate) use entries::{EntryColumns, First, entries, stored_entries};
 
 use crate::levels::tree;
-use crate::{Tensor, ValueArray};
+use crate::{Tensor, ValueArray, memory};
 use structured::{FiberIds, Unstored};
 use tamis_ir::format::{Format, Leaf, LevelSpec};
 use tamis_ir::{Code, DType, Diagnostic, Value, diag::Result};
@@ -53,6 +53,7 @@ fn convert_directly(tensor: &Tensor, format: &Format) -> Result<Tensor> {
     if format.rank() != tensor.rank() {
         return Err(wrong_rank(format, tensor.rank()));
     }
+    check_fiber_count(format, tensor.shape(), || tensor.nnz())?;
     let (dtype, fill) = target(tensor, format)?;
     let same_levels = format.levels() == tensor.format().levels() && format.map() == tensor.format().map();
     if same_levels && dtype == tensor.dtype() && (format.leaf() == Leaf::Pattern) == tensor.values().is_none() {
@@ -178,6 +179,28 @@ fn target(tensor: &Tensor, format: &Format) -> Result<(DType, Value)> {
             _ => Err(crate::construct::another_fill(written, fill)),
         },
     }
+}
+
+/// Maximum fibers of a level that are assembled whatever they hold.
+const MAX_EMPTY_FIBERS: u64 = 1 << 28;
+
+/// Refuses levels that would mostly be positions of empty fibers, and take more than their share of
+/// the free memory: `csr` of a matrix with 2^32 rows and a few entries.
+pub(crate) fn check_fiber_count(format: &Format, shape: &[u64], nnz: impl Fn() -> usize) -> Result<()> {
+    let extents = format.level_extents(shape)?;
+    let mut fibers = 1u64;
+    for (level, extent) in format.levels().iter().zip(extents) {
+        let full = crate::levels::level_type(level.kind)?.capabilities.full;
+        let bytes = usize::try_from(fibers.saturating_mul(4)).unwrap_or(usize::MAX);
+        if !full && fibers > MAX_EMPTY_FIBERS && fibers / 64 > nnz() as u64 && !memory::is_modest(bytes) {
+            return Err(memory::too_large(fibers, 4, "positions of empty fibers"));
+        }
+        fibers = fibers.saturating_mul(extent);
+        if !full && fibers > MAX_EMPTY_FIBERS {
+            fibers = fibers.min(nnz() as u64);
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn wrong_rank(format: &Format, rank: usize) -> Diagnostic {
