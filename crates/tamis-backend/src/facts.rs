@@ -90,7 +90,13 @@ impl KernelFacts {
                 // by a select.
                 Expr::Call(Op::Coalesce, _, operands) => worklist.push(operands[0]),
                 Expr::Call(_, _, operands) => worklist.extend(operands),
-                Expr::Vector(vector) => worklist.extend(vector.operands()),
+                Expr::Vector(vector) => {
+                    if let Some(buffer) = vector.buffer() {
+                        self.access(buffer);
+                        self.loaded[buffer.index()] = true;
+                    }
+                    worklist.extend(vector.operands());
+                }
                 Expr::Const(_) => {}
             }
         }
@@ -129,10 +135,17 @@ impl KernelFacts {
                     self.access(*buffer);
                     found.roots.push(*index);
                 }
-                // Legalisation leaves none of these.
-                Stmt::MaskedStore { .. } | Stmt::Update { .. } | Stmt::Barrier => {
-                    return Err(bug("vectors and threads are not legalised".to_string()));
+                Stmt::MaskedStore { buffer, index, value, mask } => {
+                    self.access(*buffer);
+                    found.roots.extend([*mask, *index, *value]);
                 }
+                Stmt::Update { buffer, index, value, .. } => {
+                    self.access(*buffer);
+                    self.loaded[buffer.index()] = true;
+                    found.roots.extend([*index, *value]);
+                }
+                // Legalisation leaves no barriers.
+                Stmt::Barrier => return Err(bug("the threads of a block are not legalised".to_string())),
                 Stmt::Grow { buffer, len, .. } => {
                     self.grows[buffer.index()] = true;
                     self.used[buffer.index()] = true;
@@ -226,7 +239,7 @@ fn check_expressions(kernel: &Kernel) -> Result<(), Diagnostic> {
                     return Err(bug(format!("`{}` in {operand} is not an operator", kernel.show(id))));
                 }
             }
-            Expr::Vector(_) => return Err(bug("vectors are not legalised".to_string())),
+            Expr::Vector(vector) => depth = vector.operands().map(|e| depths[e.index()] + 1).max().unwrap_or(0),
             Expr::Const(_) | Expr::Var(_) => {}
         }
         if depth > MAX_DEPTH {

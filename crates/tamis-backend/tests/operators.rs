@@ -2,7 +2,7 @@
 //! reference semantics.
 
 use crate::common::native::run_c;
-use crate::common::operators::{OperatorCase, cases, kernel, wrong};
+use crate::common::operators::{OperatorCase, Rows, cases, kernel, wrong};
 use crate::common::{run_llvm, same_value};
 use tamis_backend::CodegenOptions;
 use tamis_ir::algebra::{Op, Typing};
@@ -11,16 +11,16 @@ use tamis_ir::{Kind, Value};
 /// Cases per kernel.
 const TOGETHER: usize = 24;
 
-fn llvm(vectorise: bool) {
+fn llvm(over: Rows) {
     let options = CodegenOptions::host().unwrap();
     let cases = cases();
     assert!(cases.len() > 1000);
     // Vectorised loops may contract complex products and sums to fused multiply-adds.
     let complex = |case: &OperatorCase| case.types.iter().any(|dtype| dtype.kind() == Kind::Complex);
-    let cases: Vec<&OperatorCase> = cases.iter().filter(|case| !vectorise || !complex(case)).collect();
+    let cases: Vec<&OperatorCase> = cases.iter().filter(|case| over != Rows::Vectorised || !complex(case)).collect();
     let mut all = Vec::new();
     for cases in cases.chunks(TOGETHER) {
-        let (kernel, memory, expected) = kernel(cases, vectorise);
+        let (kernel, memory, expected) = kernel(cases, over);
         let after = run_llvm(&kernel, memory, &options).unwrap();
         all.extend(wrong(cases, &after, &expected, |_, _, a, b| same_value(a, b)));
     }
@@ -29,12 +29,23 @@ fn llvm(vectorise: bool) {
 
 #[test]
 fn llvm_is_exact() {
-    llvm(false);
+    llvm(Rows::Serial);
 }
 
 #[test]
 fn llvm_is_exact_in_vectors() {
-    llvm(true);
+    llvm(Rows::Vectorised);
+}
+
+/// Explicit vectors: masked loads and stores, gathers and scatters.
+#[test]
+fn llvm_is_exact_in_lanes() {
+    llvm(Rows::Lanes(4));
+}
+
+#[test]
+fn llvm_is_exact_in_gathered_lanes() {
+    llvm(Rows::Backwards(8));
 }
 
 /// C's math functions may differ from Rust's in the last digits, and complex ones on branch cuts
@@ -62,7 +73,7 @@ fn c_matches_the_reference_semantics() {
     let cases: Vec<&OperatorCase> = cases.iter().collect();
     let mut all = Vec::new();
     for cases in cases.chunks(4 * TOGETHER) {
-        let (kernel, memory, expected) = kernel(cases, false);
+        let (kernel, memory, expected) = kernel(cases, Rows::Serial);
         let after = run_c(&kernel, memory).unwrap();
         all.extend(wrong(cases, &after, &expected, close));
     }

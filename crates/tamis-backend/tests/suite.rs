@@ -5,6 +5,7 @@ mod cache;
 mod common;
 mod kernels;
 mod kinds;
+mod lanes;
 mod operators;
 mod random_kernels;
 mod sorting;

@@ -108,7 +108,8 @@ impl fmt::Debug for CompiledKernel {
     }
 }
 
-/// Compiles a plain kernel ([`Kernel::legalized`]), without the cache (see [`crate::cache`]).
+/// Compiles a kernel, without the cache (see [`crate::cache`]). Concurrent loops run serially; one
+/// with loops over the threads of a block is legalised first ([`Kernel::legalized`]).
 pub fn compile(kernel: &Kernel, options: &CodegenOptions) -> Result<CompiledKernel, Diagnostic> {
     compile_outlined(kernel, options, None)
 }
@@ -349,7 +350,8 @@ impl CompiledKernel {
         pointers.extend(workspaces.iter_mut().map(|workspace| std::ptr::from_mut(workspace).cast_const().cast::<u8>()));
         // ... and ends with the memory of live variables between outlined functions.
         let outlined = self.code.len() > 1;
-        let mut live_vars = vec![0u128; if outlined { kernel.vars.len() } else { 0 }];
+        let slots = kernel.vars.iter().map(|var| usize::from(var.lanes)).sum();
+        let mut live_vars = vec![0u128; if outlined { slots } else { 0 }];
         pointers.push(live_vars.as_mut_ptr().cast_const().cast());
         let mut failure = RawFailure::default();
         let mut status = 0;

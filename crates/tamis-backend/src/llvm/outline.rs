@@ -21,7 +21,8 @@ const HALVES: usize = 2;
 /// generation for a function of this size is still about linear.
 const MAX_STATEMENTS: usize = 500;
 
-/// Stride of the live variables in memory: the size of the largest, a complex number.
+/// The size of a slot of the memory of live variables: the largest value is a complex number. A
+/// vector takes a slot for each lane.
 pub(super) const LIVE_VAR_BYTES: usize = 16;
 
 thread_local! {
@@ -162,7 +163,10 @@ pub(super) fn outline(kernel: &Kernel, size: Option<usize>) -> Vec<OutlinedFunct
             }
         })
         .collect();
-    for (slot, var) in live.into_iter().enumerate() {
+    let mut next = 0;
+    for var in live {
+        let slot = next;
+        next += usize::from(kernel.var(var).lanes);
         let (Some(users), Some(first)) = (used_in.get(&var), defined_in.get(&var).copied()) else { continue };
         let last = users.last().copied().unwrap_or(first);
         for user in users.iter().copied().filter(|user| *user > first) {

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 use tamis_ir::algebra::{Op, TABLE, Ty, eval};
-use tamis_ir::kernel::{Array, Builder, Elem, Hint, Kernel, Memory, Role, Stmt};
+use tamis_ir::kernel::{Array, BufferId, Builder, Elem, ExprId, Hint, Kernel, Memory, Role, Stmt, VectorExpr};
 use tamis_ir::{DType, Kind, Value};
 
 /// Edge values of a type.
@@ -138,9 +138,22 @@ pub fn operands(case: &OperatorCase) -> Vec<Vec<Value>> {
         .collect()
 }
 
+/// How a kernel goes over its rows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rows {
+    /// One after the other.
+    Serial,
+    /// In a loop that may be vectorised.
+    Vectorised,
+    /// As explicit vectors of so many lanes, with a masked tail.
+    Lanes(u16),
+    /// The same from the last row to the first: elements are gathered and scattered.
+    Backwards(u16),
+}
+
 /// A kernel that applies the operators of several cases, each to all its rows; with its initial
 /// memory and the expected results.
-pub fn kernel(cases: &[&OperatorCase], vectorise: bool) -> (Kernel, Memory, Vec<Array>) {
+pub fn kernel(cases: &[&OperatorCase], over: Rows) -> (Kernel, Memory, Vec<Array>) {
     let mut b = Builder::new("apply");
     let (mut arrays, mut scalars, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     for (number, case) in cases.iter().enumerate() {
@@ -156,6 +169,12 @@ pub fn kernel(cases: &[&OperatorCase], vectorise: bool) -> (Kernel, Memory, Vec<
         let (start, stop) = (b.int(0), b.param(format!("n_{number}"), DType::I64));
         scalars.push(Value::I64(rows.len() as i64));
         let stop = b.get(stop);
+        if let Rows::Lanes(lanes) | Rows::Backwards(lanes) = over {
+            in_lanes(&mut b, (lanes, matches!(over, Rows::Backwards(_))), case, (&inputs, out), stop);
+            expected.push(Array::from_values(results));
+            continue;
+        }
+        let vectorise = over == Rows::Vectorised;
         let var = b.new_var("i", DType::I64, false);
         let i = b.get(var);
         let body = b.block(|b| {
@@ -167,6 +186,33 @@ pub fn kernel(cases: &[&OperatorCase], vectorise: bool) -> (Kernel, Memory, Vec<
         expected.push(Array::from_values(results));
     }
     (b.finish(), Memory { arrays, scalars }, expected)
+}
+
+/// A loop over vectors of rows.
+fn in_lanes(
+    b: &mut Builder,
+    (lanes, backwards): (u16, bool),
+    case: &OperatorCase,
+    (inputs, out): (&[BufferId], BufferId),
+    rows: ExprId,
+) {
+    let (zero, one, width) = (b.int(0), b.int(1), b.int(i64::from(lanes)));
+    let last = b.sub(rows, one);
+    let more = b.add(last, width);
+    let chunks = b.call(Op::FloorDiv, &[more, width]);
+    b.count("chunk", zero, chunks, |b, chunk| {
+        let start = b.call(Op::Mul, &[chunk, width]);
+        let ramp = b.vector(VectorExpr::Ramp { start, step: 1, lanes });
+        let mask = b.call(Op::Lt, &[ramp, rows]);
+        let index = if backwards { b.call(Op::Sub, &[last, ramp]) } else { ramp };
+        let load = |b: &mut Builder, (x, dtype): (&BufferId, &DType)| {
+            let otherwise = b.constant(Value::zero(*dtype));
+            b.vector(VectorExpr::Masked { buffer: *x, index, mask, otherwise })
+        };
+        let operands: Vec<_> = inputs.iter().zip(&case.types).map(|pair| load(b, pair)).collect();
+        let value = b.call_in(case.op, case.operand, &operands);
+        b.emit(Stmt::MaskedStore { buffer: out, index, value, mask });
+    });
 }
 
 /// Describes the mismatches in the memory after [`kernel`]; `same` compares two values.

@@ -30,6 +30,15 @@ impl Kernel {
         plain
     }
 
+    /// True if it has loops over the threads of a block, whose barriers need another loop structure.
+    pub fn has_threads(&self) -> bool {
+        let mut found = self.buffers.iter().any(|buffer| matches!(buffer.role, Role::Shared(_)));
+        self.visit(&mut |stmt| {
+            found |= matches!(stmt, Stmt::For { hint, .. } if hint.kind == LoopKind::Block);
+        });
+        found
+    }
+
     /// The kernel without vectors and concurrent loops.
     ///
     /// ```

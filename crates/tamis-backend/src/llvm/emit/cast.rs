@@ -1,6 +1,6 @@
 //! LLVM IR of constants, conversions, truth tests and comparisons.
 
-use super::{Emitter, Val, ty};
+use super::{Emitter, Val};
 use tamis_ir::algebra::{ComparisonOp, Predicate};
 use tamis_ir::{DType, Kind, Value};
 
@@ -50,7 +50,7 @@ impl Emitter<'_> {
                 let (re, im) = (value.re().to_string(), value.im().to_string());
                 Val::Two(self.cast_real(&re, from.real(), to.real()), self.cast_real(&im, from.real(), to.real()))
             }
-            (_, Kind::Complex) => Val::Two(self.cast_real(value.re(), from, to.real()), "0.0".into()),
+            (_, Kind::Complex) => Val::Two(self.cast_real(value.re(), from, to.real()), self.all(to, "0.0")),
             _ => Val::One(self.cast_real(value.re(), from.real(), to)),
         }
     }
@@ -59,7 +59,7 @@ impl Emitter<'_> {
         if from == to {
             return value.to_string();
         }
-        let (a, b) = (ty(from), ty(to));
+        let (a, b) = (self.ty(from), self.ty(to));
         let signed = from.is_signed_int();
         match (from.kind(), to.kind()) {
             (Kind::Float, Kind::Float) => {
@@ -67,8 +67,8 @@ impl Emitter<'_> {
                 self.op(format!("{instruction} {a} {value} to {b}"))
             }
             (Kind::Float, _) => {
-                let name =
-                    format!("llvm.fpto{}i.sat.{b}.f{}", if to.is_signed_int() { "s" } else { "u" }, 8 * from.size());
+                let sign = if to.is_signed_int() { "s" } else { "u" };
+                let name = format!("llvm.fpto{sign}i.sat.{}.{}", self.mangled(to), self.mangled(from));
                 self.declare(&name, || format!("declare {b} @{name}({a})"));
                 self.op(format!("call {b} @{name}({a} {value})"))
             }
@@ -81,16 +81,17 @@ impl Emitter<'_> {
 
     /// Tests that a value is nonzero.
     pub(super) fn truth(&mut self, value: &Val, dtype: DType) -> String {
-        let ty = ty(dtype);
+        let (ty, bit) = (self.ty(dtype), self.ty(DType::Bool));
+        let zero = self.all(dtype, if dtype.kind() <= Kind::Int { "0" } else { "0.0" });
         match (dtype.kind(), value) {
             (Kind::Bool, _) => value.re().to_string(),
-            (Kind::Int, _) => self.op(format!("icmp ne {ty} {}, 0", value.re())),
+            (Kind::Int, _) => self.op(format!("icmp ne {ty} {}, {zero}", value.re())),
             (Kind::Complex, Val::Two(re, im)) => {
-                let re = self.op(format!("fcmp une {ty} {re}, 0.0"));
-                let im = self.op(format!("fcmp une {ty} {im}, 0.0"));
-                self.op(format!("or i1 {re}, {im}"))
+                let re = self.op(format!("fcmp une {ty} {re}, {zero}"));
+                let im = self.op(format!("fcmp une {ty} {im}, {zero}"));
+                self.op(format!("or {bit} {re}, {im}"))
             }
-            _ => self.op(format!("fcmp une {ty} {}, 0.0", value.re())),
+            _ => self.op(format!("fcmp une {ty} {}, {zero}", value.re())),
         }
     }
 
@@ -101,16 +102,16 @@ impl Emitter<'_> {
             return self.compare_integers(op, (a.0.re(), a.1), (b.0.re(), b.1));
         }
         let (x, y) = (self.cast(a.0, a.1, common), self.cast(b.0, b.1, common));
-        let number = ty(common);
         if common.kind() == Kind::Complex {
+            let (number, bit) = (self.ty(common), self.ty(DType::Bool));
             let re = self.op(format!("fcmp oeq {number} {}, {}", x.re(), y.re()));
             let im = self.op(format!("fcmp oeq {number} {}, {}", x.im(), y.im()));
-            let equal = self.op(format!("and i1 {re}, {im}"));
+            let equal = self.op(format!("and {bit} {re}, {im}"));
             return match op {
                 ComparisonOp::Eq | ComparisonOp::Le | ComparisonOp::Ge => equal,
-                ComparisonOp::Ne => self.op(format!("xor i1 {equal}, true")),
+                ComparisonOp::Ne => self.not(&equal),
                 // Unequal complex numbers have no order.
-                ComparisonOp::Lt | ComparisonOp::Gt => "false".into(),
+                ComparisonOp::Lt | ComparisonOp::Gt => self.all(DType::Bool, false),
             };
         }
         let in_which = if common == DType::F32 { common } else { DType::F64 };
@@ -123,23 +124,25 @@ impl Emitter<'_> {
             ComparisonOp::Gt => "ogt",
             ComparisonOp::Ge => "oge",
         };
-        self.op(format!("fcmp {predicate} {} {x}, {y}", ty(in_which)))
+        let ty = self.ty(in_which);
+        self.op(format!("fcmp {predicate} {ty} {x}, {y}"))
     }
 
     fn compare_integers(&mut self, op: ComparisonOp, a: (&str, DType), b: (&str, DType)) -> String {
         // The narrowest comparison that holds both types exactly.
         let (wide, signed) = match (a.1, b.1) {
-            (x, y) if x == y => (ty(x), x.is_signed_int()),
+            (x, y) if x == y => (super::ty(x), x.is_signed_int()),
             (x, y) if !x.is_signed_int() && !y.is_signed_int() => ("i64", false),
             (x, y) if x != DType::U64 && y != DType::U64 => ("i64", true),
             _ => ("i128", true),
         };
         let mut widen = |(value, dtype): (&str, DType)| {
             let extend = if dtype.is_signed_int() { "sext" } else { "zext" };
-            if ty(dtype) == wide {
+            if super::ty(dtype) == wide {
                 value.to_string()
             } else {
-                self.op(format!("{extend} {} {value} to {wide}", ty(dtype)))
+                let (narrow, wide) = (self.ty(dtype), self.ty_of(wide));
+                self.op(format!("{extend} {narrow} {value} to {wide}"))
             }
         };
         let (x, y) = (widen(a), widen(b));
@@ -152,28 +155,31 @@ impl Emitter<'_> {
             ComparisonOp::Gt => format!("{sign}gt"),
             ComparisonOp::Ge => format!("{sign}ge"),
         };
+        let wide = self.ty_of(wide);
         self.op(format!("icmp {predicate} {wide} {x}, {y}"))
     }
 
     /// A test for NaN, infinite or finite values.
     pub(super) fn predicate(&mut self, op: Predicate, dtype: DType, value: &Val) -> String {
         if dtype.kind() <= Kind::Int {
-            return (op == Predicate::IsFinite).to_string();
+            return self.all(DType::Bool, op == Predicate::IsFinite);
         }
         let mut each = |part: &str| {
-            let ty = ty(dtype);
+            let (ty, zero) = (self.ty(dtype), self.all(dtype, "0.0"));
+            let infinity = self.all(dtype, "0x7FF0000000000000");
             if op == Predicate::IsNan {
-                return self.op(format!("fcmp uno {ty} {part}, 0.0"));
+                return self.op(format!("fcmp uno {ty} {part}, {zero}"));
             }
             let size = self.intrinsic("fabs", dtype.real(), &[part]);
             let comparison = if op == Predicate::IsInf { "oeq" } else { "one" };
-            self.op(format!("fcmp {comparison} {ty} {size}, 0x7FF0000000000000"))
+            self.op(format!("fcmp {comparison} {ty} {size}, {infinity}"))
         };
         match value {
             Val::One(x) => each(x),
             Val::Two(re, im) => {
                 let (re, im) = (each(re), each(im));
-                self.op(format!("{} i1 {re}, {im}", if op == Predicate::IsFinite { "and" } else { "or" }))
+                let bit = self.ty(DType::Bool);
+                self.op(format!("{} {bit} {re}, {im}", if op == Predicate::IsFinite { "and" } else { "or" }))
             }
         }
     }

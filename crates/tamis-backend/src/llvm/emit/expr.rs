@@ -1,10 +1,11 @@
 //! LLVM IR of expressions: evaluation order, short-circuit evaluation, and speculation of cheap
 //! operands.
 
+use super::lanes::LaneType;
 use super::ops::is_called;
-use super::{Emitter, MAX_TEXT_BYTES, Val, VariableLocation, from_parts, parts_of, stored, ty};
+use super::{Emitter, MAX_TEXT_BYTES, Val, VariableLocation, from_parts, parts_of, stored};
 use tamis_ir::algebra::{ComparisonOp, Form, Op};
-use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Role};
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Role, VectorExpr};
 use tamis_ir::{DType, Value};
 
 /// Maximum operations of an operand that is evaluated speculatively, which is cheaper than a
@@ -28,7 +29,7 @@ impl Emitter<'_> {
         value.re().to_string()
     }
 
-    fn eval(&mut self, id: ExprId) -> Val {
+    pub(super) fn eval(&mut self, id: ExprId) -> Val {
         if let Some(value) = self.memo.get(&id) {
             return value.clone();
         }
@@ -36,28 +37,38 @@ impl Emitter<'_> {
             // The text is discarded from here on.
             return self.constant(Value::zero(self.kernel.exprs.dtype(id)));
         }
+        let lanes = self.kernel.exprs.lanes(id);
+        let outer = std::mem::replace(&mut self.lanes, lanes);
         let value = match self.kernel.expr(id) {
-            Expr::Const(value) => return self.constant(*value),
-            Expr::Var(var) => match &self.vars[var.index()] {
-                Some(VariableLocation::Memory(_)) => self.variable(*var),
-                _ => return self.variable(*var),
-            },
+            Expr::Const(value) => {
+                self.lanes = outer;
+                return self.constant(*value);
+            }
+            Expr::Var(var) => {
+                let value = self.variable(*var);
+                if !matches!(self.vars[var.index()], Some(VariableLocation::Memory(_))) {
+                    self.lanes = outer;
+                    return value;
+                }
+                value
+            }
+            Expr::Load(buffer, index) if lanes > 1 => self.load_lanes(*buffer, *index),
             Expr::Load(buffer, index) => {
                 let (buffer, index) = (*buffer, self.index(*index));
                 self.in_bounds(buffer, &index);
                 self.load(buffer, &index)
             }
             Expr::Call(op, operand, operands) => self.call(id, *op, *operand, operands),
-            // The facts of a kernel with vectors are an error.
-            Expr::Vector(_) => return self.constant(Value::zero(self.kernel.exprs.dtype(id))),
+            Expr::Vector(vector) => self.vector_expr(*vector),
         };
+        self.lanes = outer;
         self.memo.insert(id, value.clone());
         self.trail.push(id);
         value
     }
 
     pub(super) fn read_slot(&mut self, dtype: DType, slot: &Val) -> Val {
-        let ty = ty(dtype);
+        let ty = self.ty(dtype);
         let re = self.op(format!("load {ty}, ptr {}", slot.re()));
         match slot {
             Val::One(_) => Val::One(re),
@@ -95,47 +106,51 @@ impl Emitter<'_> {
                 let index = self.index && self.facts.is_index(id) && matches!(op, Op::Add | Op::Sub | Op::Mul);
                 let outer = std::mem::replace(&mut self.index, index);
                 let divisor = operands.get(1).and_then(|e| self.constant_of(*e)).map(|value| value.cast(operand));
-                let values: Vec<Val> = operands.iter().map(|e| self.converted(*e, operand)).collect();
+                let values: Vec<Val> = operands.iter().map(|e| self.operand(*e, operand)).collect();
                 let result = self.elementwise(op, lowerings, operand, &values, divisor);
                 self.index = outer;
                 result
             }
             Form::Comparison(comparison) => {
-                let (a, b) = (self.value(operands[0]), self.value(operands[1]));
                 let types = (dtype(self, 0), dtype(self, 1));
+                let (a, b) = (self.own(operands[0]), self.own(operands[1]));
                 Val::One(self.compare(*comparison, operand, (&a, types.0), (&b, types.1)))
             }
             Form::Predicate(predicate) => {
-                let value = self.value(operands[0]);
+                let value = self.own(operands[0]);
                 let dtype = dtype(self, 0);
                 Val::One(self.predicate(*predicate, dtype, &value))
             }
             Form::And => self.and(operands),
             Form::Or => {
                 let parts: Vec<String> = operands.iter().map(|e| self.truth_of(*e)).collect();
-                let folded = parts.into_iter().reduce(|a, b| self.op(format!("or i1 {a}, {b}")));
-                Val::One(folded.unwrap_or_else(|| "false".into()))
+                let bit = self.ty(DType::Bool);
+                let folded = parts.into_iter().reduce(|a, b| self.op(format!("or {bit} {a}, {b}")));
+                Val::One(folded.unwrap_or_else(|| self.all(DType::Bool, false)))
             }
             Form::Not => {
                 let truth = self.truth_of(operands[0]);
-                Val::One(self.op(format!("xor i1 {truth}, true")))
+                Val::One(self.not(&truth))
             }
             Form::Select => self.select(operand, operands),
             Form::Coalesce => {
-                let value = self.value(operands[0]);
+                let value = self.own(operands[0]);
                 self.cast(&value, dtype(self, 0), operand)
             }
             Form::Choose => {
-                let values: Vec<Val> = operands.iter().map(|e| self.converted(*e, operand)).collect();
+                let values: Vec<Val> = operands.iter().map(|e| self.operand(*e, operand)).collect();
                 let zero = match values.get(2) {
                     Some(zero) => zero.clone(),
-                    None => self.constant(Value::zero(operand)),
+                    None => {
+                        let zero = self.constant(Value::zero(operand));
+                        self.broadcast(&zero, operand, 1)
+                    }
                 };
                 let equal = self.compare(ComparisonOp::Eq, operand, (&values[0], operand), (&zero, operand));
-                self.choose(&equal, operand, &values[1], &values[0])
+                self.blend_lanes(&equal, operand, &values[1], &values[0])
             }
             Form::Conversion(to) => {
-                let value = self.value(operands[0]);
+                let value = self.own(operands[0]);
                 self.cast(&value, dtype(self, 0), *to)
             }
             // The lowerer replaces user-defined operators by their bodies; the verifier knows.
@@ -150,20 +165,22 @@ impl Emitter<'_> {
         }
     }
 
-    /// Evaluates an expression and converts it.
-    fn converted(&mut self, id: ExprId, dtype: DType) -> Val {
-        let value = self.eval(id);
-        self.cast(&value, self.kernel.exprs.dtype(id), dtype)
+    /// Evaluates an operand in its own type.
+    fn own(&mut self, id: ExprId) -> Val {
+        let outer = std::mem::replace(&mut self.index, false);
+        let value = self.operand(id, self.kernel.exprs.dtype(id));
+        self.index = outer;
+        value
     }
 
     /// Evaluates the test that an expression is nonzero.
     fn truth_of(&mut self, id: ExprId) -> String {
-        let value = self.value(id);
+        let value = self.own(id);
         self.truth(&value, self.kernel.exprs.dtype(id))
     }
 
     /// True if an expression can be speculated: it reads no memory, and is cheap.
-    fn is_speculatable(&self, id: ExprId, budget: &mut usize) -> bool {
+    pub(super) fn is_speculatable(&self, id: ExprId, budget: &mut usize) -> bool {
         if self.memo.contains_key(&id) {
             return true;
         }
@@ -178,7 +195,8 @@ impl Emitter<'_> {
                 matches!(self.kernel.buffer(*buffer).role, Role::Tile(_))
                     && matches!(self.kernel.expr(*index), Expr::Const(_))
             }
-            Expr::Vector(_) => false,
+            Expr::Vector(VectorExpr::Masked { .. }) => false,
+            Expr::Vector(vector) => vector.operands().all(|e| self.is_speculatable(e, budget)),
             Expr::Call(op, operand, operands) => {
                 !is_called(*op, *operand) && operands.iter().all(|e| self.is_speculatable(*e, budget))
             }
@@ -186,29 +204,37 @@ impl Emitter<'_> {
     }
 
     fn select(&mut self, operand: DType, operands: &[ExprId]) -> Val {
+        if self.lanes > 1 {
+            let mask = self.truth_of(operands[0]);
+            let then = self.with_active(&mask, |e| e.operand(operands[1], operand));
+            let inactive = self.not(&mask);
+            let otherwise = self.with_active(&inactive, |e| e.operand(operands[2], operand));
+            return self.blend_lanes(&mask, operand, &then, &otherwise);
+        }
         let condition = self.truth_of(operands[0]);
         let mut budget = MAX_SPECULATED_OPS;
         if self.is_speculatable(operands[1], &mut budget) && self.is_speculatable(operands[2], &mut budget) {
-            let (then, otherwise) = (self.converted(operands[1], operand), self.converted(operands[2], operand));
+            let (then, otherwise) = (self.operand(operands[1], operand), self.operand(operands[2], operand));
             let zero = matches!(self.kernel.expr(operands[2]), Expr::Const(value) if is_zero(*value));
             if self.needs_blend && zero && matches!(operand, DType::F32 | DType::F64) {
                 return self.blend(&condition, operand, then.re());
             }
-            return self.choose(&condition, operand, &then, &otherwise);
+            return self.blend_lanes(&condition, operand, &then, &otherwise);
         }
         let (yes, no, after) = (self.fresh("chosen"), self.fresh("other"), self.fresh("selected"));
         self.fork(&condition, &yes, &no);
-        let (then, from_then) = self.branch(&yes, &after, |e| e.converted(operands[1], operand));
-        let (otherwise, from_otherwise) = self.branch(&no, &after, |e| e.converted(operands[2], operand));
+        let (then, from_then) = self.branch(&yes, &after, |e| e.operand(operands[1], operand));
+        let (otherwise, from_otherwise) = self.branch(&no, &after, |e| e.operand(operands[2], operand));
         self.start(&after);
-        self.merge(ty(operand), &[(then, from_then), (otherwise, from_otherwise)])
+        let ty = self.ty(operand);
+        self.merge(ty, &[(then, from_then), (otherwise, from_otherwise)])
     }
 
     /// A number if a condition holds, else 0. LLVM would branch where the target has no conditional
     /// move of floats (AVX-512 has one, and integers do). Merged loops select with unpredictable
     /// conditions, so a branch is slow.
     fn blend(&mut self, condition: &str, dtype: DType, value: &str) -> Val {
-        let (scalar, lanes, bits) = (ty(dtype), 16 / dtype.size(), 8 * dtype.size());
+        let (scalar, lanes, bits) = (super::ty(dtype), 16 / dtype.size(), 8 * dtype.size());
         let vector = format!("<{lanes} x {scalar}>");
         let name = if dtype == DType::F64 { "llvm.x86.sse41.blendvpd" } else { "llvm.x86.sse41.blendvps" };
         self.declare(name, || format!("declare {vector} @{name}({vector}, {vector}, {vector})"));
@@ -228,7 +254,11 @@ impl Emitter<'_> {
         let depth = self.trail.len();
         for operand in &operands[1..] {
             let mut budget = MAX_SPECULATED_OPS;
-            if self.is_speculatable(*operand, &mut budget) {
+            if self.lanes > 1 {
+                let truth = self.with_active(&condition, |e| e.truth_of(*operand));
+                let bit = self.ty(DType::Bool);
+                condition = self.op(format!("and {bit} {condition}, {truth}"));
+            } else if self.is_speculatable(*operand, &mut budget) {
                 let truth = self.truth_of(*operand);
                 condition = self.op(format!("and i1 {condition}, {truth}"));
             } else {
@@ -246,12 +276,13 @@ impl Emitter<'_> {
         self.jump(&after);
         self.forget_since(depth);
         self.start(&after);
-        self.merge("i1", &exits)
+        let bit = self.ty(DType::Bool);
+        self.merge(bit, &exits)
     }
 
     /// Evaluates in a separate block that continues at `after`; the values of the block are invalid
     /// afterwards.
-    fn branch(&mut self, label: &str, after: &str, value: impl FnOnce(&mut Self) -> Val) -> (Val, String) {
+    pub(super) fn branch(&mut self, label: &str, after: &str, value: impl FnOnce(&mut Self) -> Val) -> (Val, String) {
         let depth = self.trail.len();
         self.start(label);
         let value = value(self);
@@ -260,14 +291,14 @@ impl Emitter<'_> {
         (value, self.block.clone())
     }
 
-    fn forget_since(&mut self, depth: usize) {
+    pub(super) fn forget_since(&mut self, depth: usize) {
         for id in self.trail.drain(depth..) {
             self.memo.remove(&id);
         }
     }
 
     /// The phi of the values of the predecessor blocks.
-    fn merge(&mut self, ty: &str, sources: &[(Val, String)]) -> Val {
+    pub(super) fn merge(&mut self, ty: LaneType, sources: &[(Val, String)]) -> Val {
         let mut part = |pick: &dyn Fn(&Val) -> String| {
             let sources: Vec<String> =
                 sources.iter().map(|(value, block)| format!("[ {}, %{block} ]", pick(value))).collect();
@@ -278,16 +309,6 @@ impl Emitter<'_> {
             parts.push(part(&|value| value.im().to_string()));
         }
         from_parts(parts)
-    }
-
-    /// Selects one of two values in registers.
-    pub(super) fn choose(&mut self, condition: &str, dtype: DType, then: &Val, otherwise: &Val) -> Val {
-        let ty = ty(dtype);
-        let mut pick = |a: &str, b: &str| self.op(format!("select i1 {condition}, {ty} {a}, {ty} {b}"));
-        match (then, otherwise) {
-            (Val::Two(a, b), Val::Two(c, d)) => Val::Two(pick(a, c), pick(b, d)),
-            _ => Val::One(pick(then.re(), otherwise.re())),
-        }
     }
 }
 

@@ -7,29 +7,30 @@ use tamis_ir::algebra::{ComplexExpansion, FloatExpansion, Op};
 
 impl Emitter<'_> {
     pub(super) fn expand_float(&mut self, expansion: FloatExpansion, dtype: DType, a: &str) -> String {
-        let ty = ty(dtype);
+        let (ty, bit) = (self.ty(dtype), self.ty(DType::Bool));
+        let (zero, one) = (self.all(dtype, "0.0"), self.all(dtype, "1.0"));
         match expansion {
             FloatExpansion::Relu => {
-                let below = self.op(format!("fcmp ole {ty} {a}, 0.0"));
-                self.op(format!("select i1 {below}, {ty} 0.0, {ty} {a}"))
+                let below = self.op(format!("fcmp ole {ty} {a}, {zero}"));
+                self.op(format!("select {bit} {below}, {ty} {zero}, {ty} {a}"))
             }
             FloatExpansion::Sign => {
                 // Zeros and NaN are their own sign: neither is less or greater than 0.
-                let ordered = self.op(format!("fcmp one {ty} {a}, 0.0"));
-                let one = self.intrinsic("copysign", dtype, &["1.0", a]);
-                self.op(format!("select i1 {ordered}, {ty} {one}, {ty} {a}"))
+                let ordered = self.op(format!("fcmp one {ty} {a}, {zero}"));
+                let sign = self.intrinsic("copysign", dtype, &[&one, a]);
+                self.op(format!("select {bit} {ordered}, {ty} {sign}, {ty} {a}"))
             }
             FloatExpansion::Sigmoid => {
                 let negative = self.op(format!("fneg {ty} {a}"));
                 let power = self.call_runtime(Op::Exp, dtype, &[&negative]);
-                let sum = self.op(format!("fadd {ty} 1.0, {power}"));
-                self.op(format!("fdiv {ty} 1.0, {sum}"))
+                let sum = self.op(format!("fadd {ty} {one}, {power}"));
+                self.op(format!("fdiv {ty} {one}, {sum}"))
             }
         }
     }
 
     pub(super) fn expand_complex(&mut self, expansion: ComplexExpansion, dtype: DType, operands: &[&Val]) -> Val {
-        let ty = ty(dtype);
+        let ty = self.ty(dtype);
         let (a, b) = (operands[0].re(), operands[0].im());
         match expansion {
             ComplexExpansion::Multiply => {
@@ -46,8 +47,17 @@ impl Emitter<'_> {
         }
     }
 
-    /// Calls a function of the runtime on complex numbers, whose result comes through memory.
+    /// Calls a function of the runtime on complex numbers, lane by lane; the result comes through
+    /// memory.
     pub(super) fn call_complex(&mut self, op: Op, dtype: DType, parts: &[&str]) -> Val {
+        if self.lanes > 1 {
+            let parts: Vec<(Val, DType)> =
+                parts.iter().map(|part| (Val::One(part.to_string()), dtype.real())).collect();
+            return self.each_lane(dtype, &parts, |e, parts| {
+                let parts: Vec<&str> = parts.iter().map(|part| part.re()).collect();
+                e.call_complex(op, dtype, &parts)
+            });
+        }
         let ty = ty(dtype);
         let name = math::name(op, dtype);
         let types = vec![ty; parts.len()].join(", ");

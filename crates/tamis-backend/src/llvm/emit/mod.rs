@@ -11,11 +11,13 @@
 mod cast;
 mod expr;
 mod float;
+mod lanes;
 mod ops;
 mod stmt;
 mod vectorize;
 mod workspace;
 
+use self::lanes::parts;
 use super::CodegenOptions;
 use super::outline::{self, OutlinedFunction};
 use crate::facts::KernelFacts;
@@ -109,6 +111,12 @@ struct Emitter<'a> {
     /// The values of the expressions of this statement, and the order of their evaluation.
     memo: FxHashMap<ExprId, Val>,
     trail: Vec<ExprId>,
+    /// The lanes of the expression that is evaluated.
+    lanes: u16,
+    /// In a branch of a vector `select`: the lanes that take it.
+    active: Option<String>,
+    /// The first lanes of variables that are ramps of step 1.
+    ramps: FxHashMap<VarId, String>,
     /// True if integer arithmetic is index arithmetic, which does not overflow.
     index: bool,
     /// Current fast-math flags of float operations.
@@ -214,6 +222,9 @@ fn emit_function(
         append_run: None,
         memo: FxHashMap::default(),
         trail: Vec::new(),
+        lanes: 1,
+        active: None,
+        ramps: FxHashMap::default(),
         index: false,
         flags: "",
         declarations: BTreeMap::new(),
@@ -377,47 +388,51 @@ impl Emitter<'_> {
         let at = self.kernel.params.len() + self.facts.workspaces.len();
         let address = self.op(format!("getelementptr ptr, ptr %scalars, i64 {at}"));
         let all = self.op(format!("load ptr, ptr {address}, align 8"));
-        let bytes = slot * outline::LIVE_VAR_BYTES + part * dtype.real().size();
+        let bytes = slot * outline::LIVE_VAR_BYTES + part * dtype.real().size() * usize::from(self.lanes);
         self.op(format!("getelementptr i8, ptr {all}, i64 {bytes}"))
     }
 
     /// Defines the variables that earlier functions have stored.
     fn load_live_ins(&mut self, vars: &[(usize, VarId)]) {
         for (slot, var) in vars {
-            let dtype = self.kernel.var(*var).dtype;
-            let mut parts = Vec::new();
-            for part in 0..parts_of(dtype) {
-                let address = self.live_var_slot(*slot, dtype, part);
-                let stored = stored(Elem::Value(dtype));
-                let value = self.op(format!("load {stored}, ptr {address}, align {}", dtype.real().size()));
-                parts.push(if dtype == DType::Bool { self.op(format!("icmp ne i8 {value}, 0")) } else { value });
-            }
-            self.define(*var, from_parts(parts));
+            let (dtype, lanes) = (self.kernel.var(*var).dtype, self.kernel.var(*var).lanes);
+            let value = self.with_lanes(lanes, |e| {
+                let stored = e.ty_of(stored(Elem::Value(dtype)));
+                let parts = (0..parts_of(dtype)).map(|part| {
+                    let address = e.live_var_slot(*slot, dtype, part);
+                    e.op(format!("load {stored}, ptr {address}, align {}", dtype.real().size()))
+                });
+                let value = from_parts(parts.collect());
+                e.loaded(Elem::Value(dtype), value)
+            });
+            self.define(*var, value);
         }
     }
 
     /// Stores the variables that later functions need.
     fn store_live_outs(&mut self, vars: &[(usize, VarId)]) {
         for (slot, var) in vars {
-            let dtype = self.kernel.var(*var).dtype;
+            let (dtype, lanes) = (self.kernel.var(*var).dtype, self.kernel.var(*var).lanes);
             let value = self.variable(*var);
-            let parts = match &value {
-                Val::One(one) => vec![one.clone()],
-                Val::Two(re, im) => vec![re.clone(), im.clone()],
-            };
-            for (part, value) in parts.into_iter().enumerate() {
-                let address = self.live_var_slot(*slot, dtype, part);
-                let value = if dtype == DType::Bool { self.op(format!("zext i1 {value} to i8")) } else { value };
-                let stored = stored(Elem::Value(dtype));
-                self.line(format!("store {stored} {value}, ptr {address}, align {}", dtype.real().size()));
-            }
+            self.with_lanes(lanes, |e| {
+                let stored = e.ty_of(stored(Elem::Value(dtype)));
+                let bits = e.ty(DType::Bool);
+                for (part, value) in parts(&value).enumerate() {
+                    let address = e.live_var_slot(*slot, dtype, part);
+                    let value = match dtype {
+                        DType::Bool => e.op(format!("zext {bits} {value} to {stored}")),
+                        _ => value.to_string(),
+                    };
+                    e.line(format!("store {stored} {value}, ptr {address}, align {}", dtype.real().size()));
+                }
+            });
         }
     }
 
     /// Allocates the stack slots of a variable.
     fn slot(&mut self, var: VarId) -> Val {
         let info = self.kernel.var(var);
-        let ty = ty(info.dtype);
+        let ty = self.with_lanes(info.lanes, |e| e.ty(info.dtype));
         let parts: Vec<String> = (0..parts_of(info.dtype)).map(|_| self.fresh(&info.name)).collect();
         for name in &parts {
             self.at_entry(format!("%{name} = alloca {ty}"));
@@ -425,8 +440,9 @@ impl Emitter<'_> {
         from_parts(parts.into_iter().map(|name| format!("%{name}")).collect())
     }
 
+    /// Writes a variable of the current lanes.
     fn write_slot(&mut self, dtype: DType, slot: &Val, value: &Val) {
-        let ty = ty(dtype);
+        let ty = self.ty(dtype);
         self.line(format!("store {ty} {}, ptr {}", value.re(), slot.re()));
         if let (Val::Two(_, address), Val::Two(_, im)) = (slot, value) {
             self.line(format!("store {ty} {im}, ptr {address}"));

@@ -1,6 +1,6 @@
 //! LLVM IR of operators on operands of one type: instruction selection and dispatch by kind.
 
-use super::{Emitter, Val, ty};
+use super::{Emitter, Val};
 use crate::runtime::math;
 use tamis_ir::algebra::{BoolExpansion, ComplexExpansion, Elementwise, FloatExpansion, Form, IntExpansion};
 use tamis_ir::algebra::{Lowering, Op};
@@ -55,7 +55,10 @@ impl Emitter<'_> {
     ) -> Val {
         match lowering {
             // The verifier rejects such a kernel.
-            Lowering::Never | Lowering::Zero => self.constant(Value::zero(dtype)),
+            Lowering::Never | Lowering::Zero => {
+                let zero = self.constant(Value::zero(dtype));
+                self.broadcast(&zero, dtype, 1)
+            }
             Lowering::Operand => operands[0].clone(),
             Lowering::Instruction { llvm, .. } => self.on_parts(operands, |e, parts| e.instruction(llvm, dtype, parts)),
             Lowering::Intrinsic { llvm, .. } => {
@@ -96,25 +99,34 @@ impl Emitter<'_> {
             (Kind::Int, "add" | "sub" | "mul") if self.index => "nsw ",
             _ => "",
         };
-        self.op(format!("{name} {flags}{} {}", ty(dtype), operands.join(", ")))
+        let ty = self.ty(dtype);
+        self.op(format!("{name} {flags}{ty} {}", operands.join(", ")))
     }
 
     /// Calls a function of LLVM whose operands and result have one type.
     pub(super) fn intrinsic(&mut self, function: &str, dtype: DType, operands: &[&str]) -> String {
-        let ty = ty(dtype);
-        let letter = if dtype.kind() == Kind::Float { "f" } else { "i" };
-        let name = format!("llvm.{function}.{letter}{}", 8 * dtype.size());
-        let types = vec![ty; operands.len()].join(", ");
+        let ty = self.ty(dtype);
+        let name = format!("llvm.{function}.{}", self.mangled(dtype));
+        let types = vec![ty.to_string(); operands.len()].join(", ");
         self.declare(&name, || format!("declare {ty} @{name}({types})"));
         let arguments: Vec<String> = operands.iter().map(|operand| format!("{ty} {operand}")).collect();
         self.op(format!("call {ty} @{name}({})", arguments.join(", ")))
     }
 
-    /// Calls a runtime function on real numbers.
+    /// Calls a runtime function on real numbers, lane by lane.
     pub(super) fn call_runtime(&mut self, op: Op, dtype: DType, operands: &[&str]) -> String {
-        let ty = ty(dtype);
+        if self.lanes > 1 {
+            let operands: Vec<(Val, DType)> =
+                operands.iter().map(|operand| (Val::One(operand.to_string()), dtype)).collect();
+            let call = |e: &mut Self, operands: &[Val]| {
+                let operands: Vec<&str> = operands.iter().map(|operand| operand.re()).collect();
+                Val::One(e.call_runtime(op, dtype, &operands))
+            };
+            return self.each_lane(dtype, &operands, call).re().to_string();
+        }
+        let ty = self.ty(dtype);
         let name = math::name(op, dtype);
-        let types = vec![ty; operands.len()].join(", ");
+        let types = vec![ty.to_string(); operands.len()].join(", ");
         self.declare(&name, || format!("declare {ty} @{name}({types}) nounwind willreturn memory(none)"));
         let arguments: Vec<String> = operands.iter().map(|operand| format!("{ty} {operand}")).collect();
         self.op(format!("call {ty} @{name}({})", arguments.join(", ")))
@@ -128,25 +140,29 @@ impl Emitter<'_> {
         b: &str,
         divisor: Option<Value>,
     ) -> String {
-        let ty = ty(dtype);
-        let signed = dtype.is_signed_int();
+        let (ty, bit) = (self.ty(dtype), self.ty(DType::Bool));
+        let (signed, zero) = (dtype.is_signed_int(), self.all(dtype, 0));
         match expansion {
-            IntExpansion::Negate => self.op(format!("sub {ty} 0, {a}")),
-            IntExpansion::Complement => self.op(format!("xor {ty} {a}, -1")),
-            IntExpansion::Abs if signed => {
-                let negative = self.op(format!("sub {ty} 0, {a}"));
-                let below = self.op(format!("icmp slt {ty} {a}, 0"));
-                self.op(format!("select i1 {below}, {ty} {negative}, {ty} {a}"))
+            IntExpansion::Negate => self.op(format!("sub {ty} {zero}, {a}")),
+            IntExpansion::Complement => {
+                let ones = self.all(dtype, -1);
+                self.op(format!("xor {ty} {a}, {ones}"))
             }
-            IntExpansion::Relu if signed => self.intrinsic("smax", dtype, &[a, "0"]),
+            IntExpansion::Abs if signed => {
+                let negative = self.op(format!("sub {ty} {zero}, {a}"));
+                let below = self.op(format!("icmp slt {ty} {a}, {zero}"));
+                self.op(format!("select {bit} {below}, {ty} {negative}, {ty} {a}"))
+            }
+            IntExpansion::Relu if signed => self.intrinsic("smax", dtype, &[a, &zero]),
             IntExpansion::Abs | IntExpansion::Relu => a.to_string(),
             IntExpansion::Sign => {
-                let above = self.op(format!("icmp {} {ty} {a}, 0", if signed { "sgt" } else { "ne" }));
-                let above = self.op(format!("zext i1 {above} to {ty}"));
+                let above = self.op(format!("icmp {} {ty} {a}, {zero}", if signed { "sgt" } else { "ne" }));
+                let above = self.op(format!("zext {bit} {above} to {ty}"));
                 if !signed {
                     return above;
                 }
-                let below = self.op(format!("ashr {ty} {a}, {}", 8 * dtype.size() - 1));
+                let by = self.all(dtype, 8 * dtype.size() - 1);
+                let below = self.op(format!("ashr {ty} {a}, {by}"));
                 self.op(format!("or {ty} {above}, {below}"))
             }
             IntExpansion::FloorDivide | IntExpansion::Modulo => self.divide(expansion, dtype, a, b, divisor),
@@ -155,38 +171,40 @@ impl Emitter<'_> {
                 // Negative amounts are large unsigned ones.
                 let (fits, amount) = self.shift_amount(dtype, b);
                 let shifted = self.op(format!("shl {ty} {a}, {amount}"));
-                self.op(format!("select i1 {fits}, {ty} {shifted}, {ty} 0"))
+                self.op(format!("select {bit} {fits}, {ty} {shifted}, {ty} {zero}"))
             }
             IntExpansion::ShiftRight if signed => {
-                let most = (8 * dtype.size() - 1).to_string();
+                let most = self.all(dtype, 8 * dtype.size() - 1);
                 let amount = self.intrinsic("umin", dtype, &[b, &most]);
                 self.op(format!("ashr {ty} {a}, {amount}"))
             }
             IntExpansion::ShiftRight => {
                 let (fits, amount) = self.shift_amount(dtype, b);
                 let shifted = self.op(format!("lshr {ty} {a}, {amount}"));
-                self.op(format!("select i1 {fits}, {ty} {shifted}, {ty} 0"))
+                self.op(format!("select {bit} {fits}, {ty} {shifted}, {ty} {zero}"))
             }
         }
     }
 
     /// A test that a shift amount is below the width, and the amount clamped to it.
     fn shift_amount(&mut self, dtype: DType, b: &str) -> (String, String) {
-        let ty = ty(dtype);
+        let ty = self.ty(dtype);
         let width = 8 * dtype.size();
+        let (width, most) = (self.all(dtype, width), self.all(dtype, width - 1));
         let fits = self.op(format!("icmp ult {ty} {b}, {width}"));
-        (fits, self.op(format!("and {ty} {b}, {}", width - 1)))
+        (fits, self.op(format!("and {ty} {b}, {most}")))
     }
 
     /// `//` and `%`: rounded down, 0 where the divisor is 0, and never a trap.
     fn divide(&mut self, op: IntExpansion, dtype: DType, a: &str, b: &str, divisor: Option<Value>) -> String {
-        let ty = ty(dtype);
-        let signed = dtype.is_signed_int();
+        let (ty, bit) = (self.ty(dtype), self.ty(DType::Bool));
+        let (signed, none) = (dtype.is_signed_int(), self.all(dtype, 0));
         let known = divisor.and_then(|value| value.as_i64()).filter(|x| *x != 0 && *x != -1);
         if let Some(x) = known.filter(|x| *x > 0 && x.count_ones() == 1) {
+            let (mask, by) = (self.all(dtype, x - 1), self.all(dtype, x.trailing_zeros()));
             return match op {
-                IntExpansion::Modulo => self.op(format!("and {ty} {a}, {}", x - 1)),
-                _ => self.op(format!("{} {ty} {a}, {}", if signed { "ashr" } else { "lshr" }, x.trailing_zeros())),
+                IntExpansion::Modulo => self.op(format!("and {ty} {a}, {mask}")),
+                _ => self.op(format!("{} {ty} {a}, {by}", if signed { "ashr" } else { "lshr" })),
             };
         }
         let (quotient, rest) = if signed { ("sdiv", "srem") } else { ("udiv", "urem") };
@@ -195,16 +213,17 @@ impl Emitter<'_> {
         let (zero, safe) = if known.is_some() {
             (None, b.to_string())
         } else {
-            let zero = self.op(format!("icmp eq {ty} {b}, 0"));
+            let zero = self.op(format!("icmp eq {ty} {b}, {none}"));
             let mut traps = zero.clone();
             if signed {
-                let least = (i64::MIN >> (64 - 8 * dtype.size())).to_string();
+                let (least, ones) = (self.all(dtype, i64::MIN >> (64 - 8 * dtype.size())), self.all(dtype, -1));
                 let is_least = self.op(format!("icmp eq {ty} {a}, {least}"));
-                let minus_one = self.op(format!("icmp eq {ty} {b}, -1"));
-                let overflows = self.op(format!("and i1 {is_least}, {minus_one}"));
-                traps = self.op(format!("or i1 {zero}, {overflows}"));
+                let minus_one = self.op(format!("icmp eq {ty} {b}, {ones}"));
+                let overflows = self.op(format!("and {bit} {is_least}, {minus_one}"));
+                traps = self.op(format!("or {bit} {zero}, {overflows}"));
             }
-            let safe = self.op(format!("select i1 {traps}, {ty} 1, {ty} {b}"));
+            let one = self.all(dtype, 1);
+            let safe = self.op(format!("select {bit} {traps}, {ty} {one}, {ty} {b}"));
             (Some(zero), safe)
         };
         let r = self.op(format!("{rest} {ty} {a}, {safe}"));
@@ -212,22 +231,22 @@ impl Emitter<'_> {
             (IntExpansion::Modulo, false) => r,
             (_, false) => self.op(format!("{quotient} {ty} {a}, {safe}")),
             (_, true) => {
-                let some = self.op(format!("icmp ne {ty} {r}, 0"));
+                let some = self.op(format!("icmp ne {ty} {r}, {none}"));
                 let signs = self.op(format!("xor {ty} {r}, {safe}"));
-                let differ = self.op(format!("icmp slt {ty} {signs}, 0"));
-                let adjust = self.op(format!("and i1 {some}, {differ}"));
+                let differ = self.op(format!("icmp slt {ty} {signs}, {none}"));
+                let adjust = self.op(format!("and {bit} {some}, {differ}"));
                 if op == IntExpansion::Modulo {
                     let more = self.op(format!("add {ty} {r}, {safe}"));
-                    self.op(format!("select i1 {adjust}, {ty} {more}, {ty} {r}"))
+                    self.op(format!("select {bit} {adjust}, {ty} {more}, {ty} {r}"))
                 } else {
                     let q = self.op(format!("{quotient} {ty} {a}, {safe}"));
-                    let less = self.op(format!("sext i1 {adjust} to {ty}"));
+                    let less = self.op(format!("sext {bit} {adjust} to {ty}"));
                     self.op(format!("add {ty} {q}, {less}"))
                 }
             }
         };
         match zero {
-            Some(zero) => self.op(format!("select i1 {zero}, {ty} 0, {ty} {result}")),
+            Some(zero) => self.op(format!("select {bit} {zero}, {ty} {none}, {ty} {result}")),
             None => result,
         }
     }
@@ -264,14 +283,14 @@ trait ExpandInLlvm {
 impl ExpandInLlvm for BoolExpansion {
     fn expand(self, emitter: &mut Emitter<'_>, _: DType, operands: &[&Val], _: Option<Value>) -> Val {
         match self {
-            BoolExpansion::Not => Val::One(emitter.op(format!("xor i1 {}, true", operands[0].re()))),
+            BoolExpansion::Not => Val::One(emitter.not(operands[0].re())),
         }
     }
 }
 
 impl ExpandInLlvm for IntExpansion {
     fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], divisor: Option<Value>) -> Val {
-        let b = operands.get(1).map_or("0", |b| b.re());
+        let b = operands.get(1).map_or("", |b| b.re());
         Val::One(emitter.expand_int(self, dtype, operands[0].re(), b, divisor))
     }
 }

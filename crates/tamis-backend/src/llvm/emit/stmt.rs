@@ -3,7 +3,7 @@
 use super::{DESCRIPTOR, Emitter, Val, VariableLocation, parts_of, stored};
 use crate::failure::Status;
 use crate::runtime::memory::{element_bytes, growth};
-use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Role, Stmt, VarId};
+use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, LoopKind, Role, Stmt, VarId};
 use tamis_ir::{DType, Value};
 
 /// Fast-math flags in loops that may be vectorised: reassociation, and contraction to fused
@@ -16,27 +16,38 @@ const MAX_UNROLLED: i64 = 8;
 impl Emitter<'_> {
     pub(super) fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
-            Stmt::Let { var, value } => {
-                let value = self.value(*value);
+            Stmt::Let { var, value: id } => {
+                let value = self.value(*id);
                 self.define(*var, value);
+                self.define_ramp(*var, *id);
             }
             Stmt::Assign { var, value } => {
                 let value = self.value(*value);
                 self.assign(*var, &value);
             }
+            Stmt::Store { buffer, index, value } if self.kernel.exprs.lanes(*index) > 1 => {
+                self.store_lanes(*buffer, *index, *value, None);
+            }
+            Stmt::MaskedStore { buffer, index, value, mask } => {
+                self.store_lanes(*buffer, *index, *value, Some(*mask));
+            }
+            Stmt::Update { buffer, index, op, value } => self.update(*buffer, *index, *op, *value),
             Stmt::Store { buffer, index, value } => {
                 let index = self.index(*index);
                 let value = self.value(*value);
                 self.in_bounds(*buffer, &index);
                 self.store(*buffer, &index, &value);
             }
-            // The facts of a kernel with these are an error.
-            Stmt::MaskedStore { .. } | Stmt::Update { .. } | Stmt::Barrier => {}
+            // Threads of a block are legalised, and one thread waits for nobody.
+            Stmt::Barrier => {}
             Stmt::Prefetch { buffer, index, distance, locality } => {
                 let index = self.index(*index);
                 self.prefetch_element(*buffer, &index, i64::from(*distance), *locality);
             }
             Stmt::For { var, start, stop, body, hint } => {
+                // One thread runs all iterations of a concurrent loop.
+                let vectorise = hint.vectorise || matches!(hint.kind, LoopKind::Vector { .. });
+                let hint = &Hint { vectorise, ..*hint };
                 if !self.check {
                     self.prefetch(*var, *start, *stop, body);
                 }
@@ -122,8 +133,7 @@ impl Emitter<'_> {
     /// Reads a variable.
     pub(super) fn variable(&mut self, var: VarId) -> Val {
         match self.vars[var.index()].clone() {
-            Some(VariableLocation::Memory(slot)) => self.read_slot(self.kernel.var(var).dtype, &slot),
-            Some(VariableLocation::Value(value)) => value,
+            Some(location) => self.read_location(var, &location),
             // The verifier has checked that a declaration dominates every use.
             None => self.constant(Value::zero(self.kernel.var(var).dtype)),
         }
@@ -132,17 +142,18 @@ impl Emitter<'_> {
     /// Assigns a variable.
     pub(super) fn assign(&mut self, var: VarId, value: &Val) {
         if let Some(VariableLocation::Memory(slot)) = self.vars[var.index()].clone() {
-            self.write_slot(self.kernel.var(var).dtype, &slot, value);
+            let info = self.kernel.var(var);
+            self.with_lanes(info.lanes, |e| e.write_slot(info.dtype, &slot, value));
         }
     }
 
     /// Defines a variable.
     pub(super) fn define(&mut self, var: VarId, value: Val) {
         let info = self.kernel.var(var);
-        let (mutable, dtype) = (info.mutable, info.dtype);
+        let (mutable, dtype, lanes) = (info.mutable, info.dtype, info.lanes);
         self.vars[var.index()] = Some(if mutable {
             let slot = self.slot(var);
-            self.write_slot(dtype, &slot, &value);
+            self.with_lanes(lanes, |e| e.write_slot(dtype, &slot, &value));
             VariableLocation::Memory(slot)
         } else {
             VariableLocation::Value(value)

@@ -172,6 +172,7 @@ impl<'a> VectorPlan<'a> {
         match kernel.expr(id) {
             Expr::Const(_) => Some(Stride::Invariant),
             Expr::Vector(_) => None,
+            Expr::Var(var) if kernel.var(*var).lanes > 1 => None,
             Expr::Var(var) => Some(self.strides.get(var).copied().unwrap_or(Stride::Invariant)),
             Expr::Load(buffer, index) => {
                 let written = self.stores.iter().find(|(written, _)| written == buffer).map(|(_, index)| *index);
