@@ -9,6 +9,7 @@ mod conformance;
 mod conformance_writing;
 mod contraction_paths;
 mod convolutions;
+mod dense_contractions;
 mod derivatives;
 mod filetests;
 mod fuzz;

@@ -164,6 +164,13 @@ impl KernelFacts {
                     flags.iter().for_each(|flags| self.access(*flags));
                     found.roots.extend([*start, *stop]);
                 }
+                Stmt::Gemm(gemm) => {
+                    for view in gemm.views() {
+                        self.access(view.buffer);
+                        self.loaded[view.buffer.index()] = true;
+                    }
+                    found.roots.extend(gemm.exprs());
+                }
                 Stmt::Reset { workspace, sizes: exprs } | Stmt::Insert { workspace, coordinates: exprs, .. } => {
                     self.workspace(workspace);
                     found.roots.extend(exprs);

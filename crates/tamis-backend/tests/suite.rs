@@ -3,6 +3,7 @@
 
 mod cache;
 mod common;
+mod gemm;
 mod kernels;
 mod kinds;
 mod lanes;

@@ -4,7 +4,7 @@ use super::expr::Prec;
 use super::{Printer, helpers, stored};
 use crate::failure::Status;
 use tamis_ir::algebra::Op;
-use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, LabelId, Role, Stmt, VarId};
+use tamis_ir::kernel::{Block, BufferId, Elem, Expr, ExprId, Gemm, LabelId, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind, Value};
 
 impl Printer<'_> {
@@ -85,6 +85,7 @@ impl Printer<'_> {
                 let (start, stop) = (self.implicit(*start), self.implicit(*stop));
                 self.line(format!("{helper}({data}, {start}, {stop});"));
             }
+            Stmt::Gemm(gemm) => self.gemm(gemm),
             Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.expr(*cond, Prec::Unary);
@@ -110,6 +111,33 @@ impl Printer<'_> {
                 self.inside(otherwise);
                 self.line("}");
             }
+        }
+    }
+
+    /// A matrix multiplication as three loops, the sum in ascending order.
+    fn gemm(&mut self, gemm: &Gemm) {
+        let [i, j, l] = ["i", "j", "l"].map(|name| self.names.fresh(name));
+        let [m, n, k] = gemm.sizes.map(|size| self.implicit(size));
+        for (counter, size) in [(&i, m), (&l, k), (&j, n)] {
+            self.line(format!("for (int64_t {counter} = 0; {counter} < {size}; {counter}++) {{"));
+            self.depth += 1;
+        }
+        let [c, a, b] = [(gemm.c, &i, &j), (gemm.a, &i, &l), (gemm.b, &l, &j)].map(|(view, row, column)| {
+            let data = self.buffers[view.buffer.index()].data.clone();
+            let [rows, columns] = view.strides.map(|stride| self.expr(stride, Prec::Unary));
+            let offset = self.expr(view.offset, Prec::Unary);
+            format!("{data}[{offset} + {row} * {rows} + {column} * {columns}]")
+        });
+        match self.kernel.expr(gemm.alpha) {
+            Expr::Const(alpha) if alpha.as_c128().re == 1.0 => self.line(format!("{c} += {a} * {b};")),
+            _ => {
+                let alpha = self.expr(gemm.alpha, Prec::Unary);
+                self.line(format!("{c} += {alpha} * ({a} * {b});"));
+            }
+        }
+        for _ in 0..3 {
+            self.depth -= 1;
+            self.line("}");
         }
     }
 

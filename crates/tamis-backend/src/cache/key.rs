@@ -104,6 +104,7 @@ impl<'a> KernelSerializer<'a> {
                     (var, buffer, start, stop, key, back).hash(bytes)
                 }
                 Stmt::Sort { buffer, start, stop, flags } => (buffer, start, stop, flags).hash(bytes),
+                Stmt::Gemm(gemm) => gemm.hash(bytes),
                 Stmt::Reset { workspace, sizes } => (workspace, sizes).hash(bytes),
                 Stmt::Insert { var, workspace, coordinates } => (var, workspace, coordinates).hash(bytes),
                 Stmt::Finalize { var, workspace } => (var, workspace).hash(bytes),

@@ -83,6 +83,7 @@ fn uses_of(kernel: &Kernel, stmt: &Stmt) -> StmtUses {
             | Stmt::Fill { buffer, .. }
             | Stmt::Search { buffer, .. } => _ = found.buffers.insert(*buffer),
             Stmt::Sort { buffer, flags, .. } => found.buffers.extend([Some(*buffer), *flags].into_iter().flatten()),
+            Stmt::Gemm(gemm) => found.buffers.extend(gemm.views().map(|view| view.buffer)),
             Stmt::Reset { workspace, .. } | Stmt::Insert { workspace, .. } | Stmt::Finalize { workspace, .. } => {
                 found.buffers.extend(workspace.buffers());
             }

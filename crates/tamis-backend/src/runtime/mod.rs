@@ -5,6 +5,7 @@
 //! unwinds, and every one reports failure by its result, so that a kernel always returns.
 
 mod arrays;
+mod gemm;
 pub(crate) mod math;
 pub(crate) mod memory;
 mod pool;
@@ -20,7 +21,7 @@ pub use scratch::OutOfMemory;
 
 /// The symbols that machine code may call, with their addresses.
 pub(crate) fn symbols() -> impl Iterator<Item = (&'static str, usize)> {
-    let own = [&memory::SYMBOLS, &search::SYMBOLS, &sort::SYMBOLS, &workspace::SYMBOLS];
+    let own = [&gemm::SYMBOLS, &memory::SYMBOLS, &search::SYMBOLS, &sort::SYMBOLS, &workspace::SYMBOLS];
     let own = own.into_iter().flat_map(|rows| rows.iter()).map(|(name, function)| (*name, function.0 as usize));
     math::symbols().chain(own)
 }

@@ -22,7 +22,7 @@ pub fn nests(kernel: &Kernel) -> Vec<NestRange> {
         let mut found = false;
         stmt.visit(&mut |stmt| found |= matches!(stmt, Stmt::For { .. } | Stmt::While { .. }));
         // These statements are loops in the runtime.
-        found || matches!(stmt, Stmt::Fill { .. } | Stmt::Sort { .. } | Stmt::Finalize { .. })
+        found || matches!(stmt, Stmt::Fill { .. } | Stmt::Sort { .. } | Stmt::Gemm(_) | Stmt::Finalize { .. })
     };
     let starts: Vec<usize> = (0..kernel.body.len()).filter(|k| loops(&kernel.body[*k])).collect();
     let stop = |k: usize| starts.get(k + 1).copied().unwrap_or(kernel.body.len());

@@ -370,6 +370,10 @@ impl ConstProp {
                     out.push(stmt);
                 }
             }
+            Stmt::Gemm(_) => {
+                self.forget(&Effects { written: stmt.writes().collect(), ..Effects::default() });
+                out.push(stmt);
+            }
             Stmt::MaskedStore { buffer, .. } | Stmt::Update { buffer, .. } => {
                 self.forget(&Effects { written: vec![buffer], ..Effects::default() });
                 out.push(stmt);

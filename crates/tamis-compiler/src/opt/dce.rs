@@ -230,6 +230,12 @@ impl DeadStores {
                 flags.iter().for_each(|flags| self.read(*flags));
                 self.write(*buffer);
             }
+            Stmt::Gemm(_) => {
+                for buffer in stmt.scans() {
+                    self.read(buffer);
+                }
+                stmt.writes().for_each(|buffer| self.write(buffer));
+            }
             Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => {
                 if let Some(var) = stmt.declares() {
                     live.remove(var);

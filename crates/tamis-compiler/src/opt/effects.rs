@@ -54,6 +54,7 @@ impl Effects {
                     self.grown.extend(workspace.buffers());
                     self.fails = true;
                 }
+                Stmt::Gemm(gemm) => self.written.push(gemm.c.buffer),
                 Stmt::Break(label) => self.left.push(*label),
                 Stmt::Require { .. } => self.fails = true,
                 _ => {}

@@ -14,6 +14,7 @@ mod dce;
 mod difference_bounds;
 mod effects;
 mod fold;
+mod gemm;
 mod if_convert_append;
 mod in_bounds;
 mod index_facts;
@@ -68,6 +69,8 @@ pub const PASSES: &[Pass] = &[
     // The facts found above decide conditions and single-trip loops.
     Pass { name: "const_prop", run: const_prop::run },
     Pass { name: "dce", run: dce::run },
+    // Before fills and sums move into the loops, the nest is still perfect.
+    Pass { name: "gemm", run: gemm::run },
     Pass { name: "unswitch", run: unswitch::run },
     Pass { name: "sink_init", run: sink_init::run },
     Pass { name: "scalar_promotion", run: scalar_promotion::run },

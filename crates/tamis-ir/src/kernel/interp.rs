@@ -3,6 +3,7 @@
 //! Loops run by their kinds: the iterations of a parallel loop in another order than the loop's, and
 //! those of a vector loop in lockstep. A race of two iterations is a failure.
 
+mod gemm;
 mod kinds;
 mod races;
 
@@ -277,6 +278,7 @@ impl KernelInterpreter<'_> {
                 }
                 (start..stop).try_for_each(|k| self.record(buffer.index(), k, RecordedAccess::Write))?;
             }
+            Stmt::Gemm(gemm) => self.gemm(gemm)?,
             Stmt::Reset { workspace, sizes } => {
                 let sizes: Result<Vec<i64>, Failure> = sizes.iter().map(|e| self.int(*e)).collect();
                 self.entries.insert(workspace.values, (BTreeMap::new(), sizes?));

@@ -249,6 +249,7 @@ impl Legalizer<'_> {
             | Stmt::Fill { .. }
             | Stmt::Search { .. }
             | Stmt::Sort { .. }
+            | Stmt::Gemm(_)
             | Stmt::Reset { .. }
             | Stmt::Insert { .. }
             | Stmt::Finalize { .. }

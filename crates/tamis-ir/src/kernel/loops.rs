@@ -92,6 +92,7 @@ impl Stmt {
             Stmt::Fill { .. } => "fill",
             Stmt::Search { .. } => "search",
             Stmt::Sort { .. } => "sort",
+            Stmt::Gemm(_) => "gemm",
             Stmt::Reset { .. } => "reset",
             Stmt::Insert { .. } => "insert",
             Stmt::Finalize { .. } => "finalize",

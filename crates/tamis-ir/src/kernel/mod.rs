@@ -10,6 +10,7 @@
 
 mod assumptions;
 mod build;
+mod gemm;
 mod interp;
 mod lanes;
 mod legalize;
@@ -21,6 +22,7 @@ mod workspace;
 
 pub use assumptions::Assumption;
 pub use build::Builder;
+pub use gemm::{Gemm, MatrixView};
 pub use interp::{Array, ExecutionCounts, Failure, Memory, run, run_counted, run_serially};
 pub use lanes::{MAX_LANES, VectorExpr};
 pub use loops::{Chunks, LoopKind, Tail};
@@ -270,6 +272,8 @@ pub enum Stmt {
         stop: ExprId,
         flags: Option<BufferId>,
     },
+    /// Multiplies dense matrices, and adds the product to a third.
+    Gemm(Box<Gemm>),
     /// Clears the entries of a workspace, and sets the sizes of its dimensions.
     Reset {
         workspace: Arc<Workspace>,

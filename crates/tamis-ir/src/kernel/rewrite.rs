@@ -34,6 +34,7 @@ impl Stmt {
             Stmt::Grow { len, .. } => visit(*len),
             Stmt::Fill { start, len, value, .. } => [*start, *len, *value].into_iter().for_each(visit),
             Stmt::Search { start, stop, key, .. } => [*start, *stop, *key].into_iter().for_each(visit),
+            Stmt::Gemm(gemm) => gemm.exprs().into_iter().for_each(visit),
             Stmt::Insert { coordinates: exprs, .. } | Stmt::Reset { sizes: exprs, .. } => {
                 exprs.iter().copied().for_each(visit);
             }
@@ -72,6 +73,7 @@ impl Stmt {
                 *stop = map(*stop);
                 *key = map(*key);
             }
+            Stmt::Gemm(gemm) => gemm.exprs_mut().for_each(|id| *id = map(*id)),
             Stmt::Insert { coordinates: exprs, .. } | Stmt::Reset { sizes: exprs, .. } => {
                 exprs.iter_mut().for_each(|id| *id = map(*id));
             }
@@ -127,6 +129,7 @@ impl Stmt {
             | Stmt::Grow { buffer, .. }
             | Stmt::Fill { buffer, .. }
             | Stmt::Sort { buffer, .. } => Some(*buffer),
+            Stmt::Gemm(gemm) => Some(gemm.c.buffer),
             _ => None,
         };
         one.into_iter().chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
@@ -142,7 +145,15 @@ impl Stmt {
             Stmt::Sort { flags, .. } => *flags,
             _ => None,
         };
-        one.into_iter().chain(flags).chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
+        let matrices = match self {
+            Stmt::Gemm(gemm) => gemm.views().map(|view| Some(view.buffer)),
+            _ => [None; 3],
+        };
+        let matrices = matrices.into_iter().flatten();
+        one.into_iter()
+            .chain(flags)
+            .chain(matrices)
+            .chain(self.workspace().into_iter().flat_map(|workspace| workspace.buffers()))
     }
 
     /// The workspace of this statement, if any.

@@ -23,8 +23,8 @@
 use super::build::result_type;
 use super::loops::reductions;
 use super::{
-    Assumption, Block, BufferId, Chunks, Elem, Expr, ExprId, Kernel, LabelId, LoopKind, MAX_LANES, Role, Stmt, Tail,
-    VarId, VectorExpr, Workspace,
+    Assumption, Block, BufferId, Chunks, Elem, Expr, ExprId, Gemm, Kernel, LabelId, LoopKind, MAX_LANES, Role, Stmt,
+    Tail, VarId, VectorExpr, Workspace,
 };
 use crate::algebra::{DType, Form, Op, Value};
 use crate::format::Width;
@@ -526,6 +526,25 @@ impl<'a> KernelVerifier<'a> {
                 }
                 self.index(*start)?;
                 self.index(*stop)
+            }
+            Stmt::Gemm(gemm) => {
+                let name = |id: BufferId| kernel.buffers.get(id.index()).map_or("?", |info| info.name.as_str());
+                let dtype = gemm.dtype(kernel).filter(|dtype| Gemm::DTYPES.contains(dtype));
+                let Some(dtype) = dtype else {
+                    return Err(format!("`{}` is no matrix of floats", name(gemm.c.buffer)));
+                };
+                for view in gemm.views() {
+                    if buffer(&view.buffer)?.elem != Elem::Value(dtype) {
+                        return Err(format!("`{}` is no matrix of {dtype}", name(view.buffer)));
+                    }
+                    [view.offset, view.strides[0], view.strides[1]].into_iter().try_for_each(|e| self.index(e))?;
+                }
+                let written = gemm.c.buffer;
+                if buffer(&written)?.role == Role::Input || [gemm.a.buffer, gemm.b.buffer].contains(&written) {
+                    return Err(format!("`{}` cannot be updated by a product", name(written)));
+                }
+                gemm.sizes.into_iter().try_for_each(|e| self.index(e))?;
+                self.expr(gemm.alpha, Some(dtype)).map(|_| ())
             }
             Stmt::Reset { workspace, sizes: exprs } | Stmt::Insert { workspace, coordinates: exprs, .. } => {
                 self.workspace(workspace)?;

@@ -11,6 +11,7 @@
 mod cast;
 mod expr;
 mod float;
+mod gemm;
 mod lanes;
 mod ops;
 mod stmt;

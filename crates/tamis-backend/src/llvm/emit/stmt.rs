@@ -121,6 +121,7 @@ impl Emitter<'_> {
                 self.search(*var, *buffer, [*start, *stop, *key], *back);
             }
             Stmt::Sort { buffer, start, stop, flags } => self.sort(*buffer, *start, *stop, *flags),
+            Stmt::Gemm(gemm) => self.gemm(gemm),
             Stmt::Reset { .. } | Stmt::Insert { .. } | Stmt::Finalize { .. } => self.workspace(stmt),
             Stmt::Require { cond, message } => {
                 let condition = self.value(*cond);

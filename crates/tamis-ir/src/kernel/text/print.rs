@@ -134,6 +134,14 @@ impl Kernel {
                 let flags = flags.map(|flags| format!(" by {}", name(&flags))).unwrap_or_default();
                 writeln!(f, "sort {}[{}..{}]{flags}", name(buffer), self.show(*start), self.show(*stop))
             }
+            Stmt::Gemm(gemm) => {
+                let [m, n, k] = gemm.sizes.map(|size| self.show(size));
+                let [c, a, b] = gemm.views().map(|view| {
+                    let [rows, columns] = view.strides.map(|stride| self.show(stride));
+                    format!("{}[{}; {rows}, {columns}]", name(&view.buffer), self.show(view.offset))
+                });
+                writeln!(f, "gemm {c}, {a}, {b} of {m}, {n}, {k} times {}", self.show(gemm.alpha))
+            }
             Stmt::Reset { workspace, sizes } => {
                 writeln!(f, "reset {}[{}]", spelled(&workspace.name), self.show_list(sizes))
             }

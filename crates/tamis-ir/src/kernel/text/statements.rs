@@ -4,7 +4,9 @@ use super::header::{lanes_type, merge_operator};
 use super::{KernelParser, KernelTokenKind, MAX_DEPTH, NamedEntries, TokenCursor, wrong};
 use crate::algebra::DType;
 use crate::diag::{Diagnostic, Span};
-use crate::kernel::{Block, Chunks, ExprId, Hint, LabelId, LoopKind, Origin, Stmt, Tail, Var, VarId, Workspace};
+use crate::kernel::{
+    Block, Chunks, ExprId, Gemm, Hint, LabelId, LoopKind, MatrixView, Origin, Stmt, Tail, Var, VarId, Workspace,
+};
 use std::sync::Arc;
 
 /// The largest number of a label.
@@ -101,6 +103,10 @@ impl KernelParser {
                 let flags = if c.eat_word("by") { Some(self.buffer(c)?) } else { None };
                 Stmt::Sort { buffer, start, stop, flags }
             }
+            "gemm" => {
+                c.at += 1;
+                self.gemm(c)?
+            }
             "reset" => {
                 c.at += 1;
                 let workspace = self.workspace_name(c)?;
@@ -146,6 +152,37 @@ impl KernelParser {
         c.expect_word("else")?;
         c.finish()?;
         self.block(depth + 1)
+    }
+
+    /// `c[offset; rows, columns], a[..], b[..] of m, n, k times alpha`.
+    fn gemm(&mut self, c: &mut TokenCursor) -> Result<Stmt, Diagnostic> {
+        let target = self.matrix_view(c)?;
+        c.expect(",")?;
+        let a = self.matrix_view(c)?;
+        c.expect(",")?;
+        let b = self.matrix_view(c)?;
+        c.expect_word("of")?;
+        let m = self.expr(c)?;
+        c.expect(",")?;
+        let n = self.expr(c)?;
+        c.expect(",")?;
+        let sizes = [m, n, self.expr(c)?];
+        c.expect_word("times")?;
+        let alpha = self.expr(c)?;
+        Ok(Stmt::Gemm(Box::new(Gemm { sizes, alpha, c: target, a, b })))
+    }
+
+    /// `buffer[offset; row stride, column stride]`.
+    fn matrix_view(&mut self, c: &mut TokenCursor) -> Result<MatrixView, Diagnostic> {
+        let buffer = self.buffer(c)?;
+        c.expect("[")?;
+        let offset = self.expr(c)?;
+        c.expect(";")?;
+        let rows = self.expr(c)?;
+        c.expect(",")?;
+        let strides = [rows, self.expr(c)?];
+        c.expect("]")?;
+        Ok(MatrixView { buffer, offset, strides })
     }
 
     /// `let` and `var`: a variable with a value, or what a search or a workspace gives.

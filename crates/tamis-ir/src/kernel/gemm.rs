@@ -1,0 +1,65 @@
+//! General matrix multiplication (GEMM): a dense contraction as one statement.
+
+use super::{BufferId, Elem, ExprId, Kernel};
+use crate::algebra::DType;
+
+/// `C[m, n] += alpha * (sum over k of A[m, k] * B[k, n])` on strided matrices of floats.
+///
+/// `C` is another buffer than `A` and `B`, and its elements are distinct. The order of the sum, and
+/// whether products are fused into it, are up to the back end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Gemm {
+    /// The sizes `m`, `n` and `k`; nothing happens if one is 0 or less.
+    pub sizes: [ExprId; 3],
+    /// The factor, of the type of the elements.
+    pub alpha: ExprId,
+    /// The matrix that is updated, of `m` rows and `n` columns.
+    pub c: MatrixView,
+    /// The left operand, of `m` rows and `k` columns.
+    pub a: MatrixView,
+    /// The right operand, of `k` rows and `n` columns.
+    pub b: MatrixView,
+}
+
+/// A strided matrix in a buffer: element `(i, j)` is at `offset + i * strides[0] + j * strides[1]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct MatrixView {
+    pub buffer: BufferId,
+    pub offset: ExprId,
+    pub strides: [ExprId; 2],
+}
+
+impl Gemm {
+    /// The types that back ends multiply.
+    pub const DTYPES: [DType; 2] = [DType::F32, DType::F64];
+
+    /// The expressions, in the order of evaluation.
+    pub fn exprs(&self) -> [ExprId; 13] {
+        let [m, n, k] = self.sizes;
+        let [c, a, b] = [self.c, self.a, self.b].map(|view| [view.offset, view.strides[0], view.strides[1]]);
+        [m, n, k, self.alpha, c[0], c[1], c[2], a[0], a[1], a[2], b[0], b[1], b[2]]
+    }
+
+    /// The expressions, for changes.
+    pub(super) fn exprs_mut(&mut self) -> impl Iterator<Item = &mut ExprId> {
+        let views = [&mut self.c, &mut self.a, &mut self.b];
+        self.sizes.iter_mut().chain([&mut self.alpha]).chain(views.into_iter().flat_map(|view| {
+            let MatrixView { offset, strides: [first, second], .. } = view;
+            [offset, first, second]
+        }))
+    }
+
+    /// The views, the updated one first.
+    pub fn views(&self) -> [MatrixView; 3] {
+        [self.c, self.a, self.b]
+    }
+
+    /// The element type.
+    pub fn dtype(&self, kernel: &Kernel) -> Option<DType> {
+        match kernel.buffers.get(self.c.buffer.index())?.elem {
+            Elem::Value(dtype) => Some(dtype),
+            Elem::Index(_) => None,
+        }
+    }
+}
