@@ -6,6 +6,8 @@ are the same on the site and in a checkout. `docs/_toc.yml` is the table of cont
 
 import pathlib
 
+from docutils import nodes
+
 project = "Tamis"
 author = "the authors of Tamis"
 copyright = author
@@ -67,11 +69,24 @@ pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
 
+def name_diagnostics(app, doctree):
+    """Gives the headings of diagnostics, which are codes, the titles that follow them, for the contents beside the page."""
+    if app.env.docname != "docs/reference/diagnostics":
+        return
+    for section in doctree.findall(nodes.section):
+        heading, *rest = section.children
+        if rest and isinstance(rest[0], nodes.paragraph) and isinstance(rest[0][0], nodes.strong):
+            heading += [nodes.Text(": "), *rest[0][0].children]
+            section.remove(rest[0])
+
+
 def setup(app):
     """Registers the languages of code blocks that Pygments does not know."""
     from pygments.lexers.python import PythonLexer
     from pygments.lexers.special import TextLexer
 
+    # Before the collector of contents reads the headings.
+    app.connect("doctree-read", name_diagnostics, priority=400)
     for name in ("program", "scheduled"):
         app.add_lexer(name, PythonLexer)
     for name in ("inputs", "storage", "result", "notation", "looplets", "kernel", "error"):
