@@ -37,6 +37,7 @@ exclude_patterns = [
     "python",
     "examples",
     "docs/_static",
+    "docs/_templates",
     "docs/*.py",
 ]
 
@@ -55,6 +56,9 @@ autodoc_typehints = "signature"
 autodoc_member_order = "groupwise"
 autosummary_generate = True
 autosummary_imported_members = True
+# The pages of modules list what is public there, not what they import.
+autosummary_ignore_module_all = False
+templates_path = [str(root / "docs" / "_templates")]
 add_module_names = False
 nitpicky = False
 
