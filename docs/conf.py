@@ -73,6 +73,21 @@ pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
 
+#: Pages of single functions.
+API = "docs/reference/api/"
+
+
+def pass_over_functions(app, page, template, context, doctree):
+    """Lets *Next* and *Previous* pass over the pages of single functions."""
+    relations = app.builder.relations
+    for direction, place in (("prev", 1), ("next", 2)):
+        other = relations.get(page, (None, None, None))[place]
+        while other and other.startswith(API):
+            other = relations[other][place]
+        title = other and app.builder.render_partial(app.env.titles[other])["title"]
+        context[direction] = {"link": app.builder.get_relative_uri(page, other), "title": title} if other else None
+
+
 def name_diagnostics(app, doctree):
     """Gives the headings of diagnostics, which are codes, the titles that follow them, for the contents beside the page."""
     if app.env.docname != "docs/reference/diagnostics":
@@ -87,10 +102,13 @@ def name_diagnostics(app, doctree):
 def setup(app):
     """Registers the languages of code blocks that Pygments does not know."""
     from pygments.lexers.python import PythonLexer
+    from pygments.lexers.rust import RustLexer
     from pygments.lexers.special import TextLexer
 
     # Before the collector of contents reads the headings.
     app.connect("doctree-read", name_diagnostics, priority=400)
+    app.connect("html-page-context", pass_over_functions)
+    app.add_lexer("rust,ignore", RustLexer)
     for name in ("program", "scheduled"):
         app.add_lexer(name, PythonLexer)
     for name in ("inputs", "storage", "result", "notation", "looplets", "kernel", "error"):
