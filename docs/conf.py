@@ -78,7 +78,9 @@ API = "docs/reference/api/"
 
 
 def pass_over_functions(app, page, template, context, doctree):
-    """Lets *Next* and *Previous* pass over the pages of single functions."""
+    """Lets *Next* and *Previous* of other pages pass over those of single functions."""
+    if page.startswith(API):
+        return
     relations = app.builder.relations
     for direction, place in (("prev", 1), ("next", 2)):
         other = relations.get(page, (None, None, None))[place]
@@ -94,8 +96,9 @@ def name_diagnostics(app, doctree):
         return
     for section in doctree.findall(nodes.section):
         heading, *rest = section.children
-        if rest and isinstance(rest[0], nodes.paragraph) and isinstance(rest[0][0], nodes.strong):
-            heading += [nodes.Text(": "), *rest[0][0].children]
+        named = next(rest[0].findall(nodes.strong), None) if rest else None
+        if named is not None and isinstance(rest[0], nodes.paragraph) and rest[0].astext() == named.astext():
+            heading += [nodes.Text(": "), *named.children]
             section.remove(rest[0])
 
 
