@@ -6,6 +6,8 @@ are the same on the site and in a checkout. `docs/_toc.yml` is the table of cont
 
 import pathlib
 
+from docutils import nodes
+
 project = "Tamis"
 author = "the authors of Tamis"
 copyright = author
@@ -35,6 +37,7 @@ exclude_patterns = [
     "python",
     "examples",
     "docs/_static",
+    "docs/_templates",
     "docs/*.py",
 ]
 
@@ -53,6 +56,9 @@ autodoc_typehints = "signature"
 autodoc_member_order = "groupwise"
 autosummary_generate = True
 autosummary_imported_members = True
+# The pages of modules list what is public there, not what they import.
+autosummary_ignore_module_all = False
+templates_path = [str(root / "docs" / "_templates")]
 add_module_names = False
 nitpicky = False
 
@@ -67,11 +73,45 @@ pygments_style = "friendly"
 pygments_dark_style = "monokai"
 
 
+#: Pages of single functions.
+API = "docs/reference/api/"
+
+
+def pass_over_functions(app, page, template, context, doctree):
+    """Lets *Next* and *Previous* of other pages pass over those of single functions."""
+    if page.startswith(API):
+        return
+    relations = app.builder.relations
+    for direction, place in (("prev", 1), ("next", 2)):
+        other = relations.get(page, (None, None, None))[place]
+        while other and other.startswith(API):
+            other = relations[other][place]
+        title = other and app.builder.render_partial(app.env.titles[other])["title"]
+        context[direction] = {"link": app.builder.get_relative_uri(page, other), "title": title} if other else None
+
+
+def name_diagnostics(app, doctree):
+    """Gives the headings of diagnostics, which are codes, the titles that follow them, for the contents beside the page."""
+    if app.env.docname != "docs/reference/diagnostics":
+        return
+    for section in doctree.findall(nodes.section):
+        heading, *rest = section.children
+        named = next(rest[0].findall(nodes.strong), None) if rest else None
+        if named is not None and isinstance(rest[0], nodes.paragraph) and rest[0].astext() == named.astext():
+            heading += [nodes.Text(": "), *named.children]
+            section.remove(rest[0])
+
+
 def setup(app):
     """Registers the languages of code blocks that Pygments does not know."""
     from pygments.lexers.python import PythonLexer
+    from pygments.lexers.rust import RustLexer
     from pygments.lexers.special import TextLexer
 
+    # Before the collector of contents reads the headings.
+    app.connect("doctree-read", name_diagnostics, priority=400)
+    app.connect("html-page-context", pass_over_functions)
+    app.add_lexer("rust,ignore", RustLexer)
     for name in ("program", "scheduled"):
         app.add_lexer(name, PythonLexer)
     for name in ("inputs", "storage", "result", "notation", "looplets", "kernel", "error"):

@@ -276,10 +276,11 @@ def loop_orders() -> str:
     ]
     y = 14.0
     for order, name, note, matrices in orders:
-        d.text(14, y + 30, f"for {order}", 14, mono=True, bold=True)
-        d.text(14, y + 50, name, 13)
-        d.text(14, y + 68, note, 11.5, fill=GREY)
-        x = 330.0
+        # Above the matrices, so that the picture is as narrow as a phone.
+        d.text(14, y + 12, f"for {order}", 14, mono=True, bold=True)
+        d.text(120, y + 12, name, 13)
+        d.text(14, y + 30, note, 11.5, fill=GREY)
+        x, y = 34.0, y + 42
         for k, (label, lit) in enumerate(matrices):
             d.text(x + 2.5 * size, y + 6, label, 12, "middle", INK, mono=True)
             colour = (BLUE, GREEN, ORANGE)[k]
@@ -289,7 +290,7 @@ def loop_orders() -> str:
             x += 5 * size + 30
             if k < 2:
                 d.text(x - 15, y + 54, "*" if k == 0 else "=", 16, "middle", GREY, mono=True)
-        y += 112
+        y += 116
     return d.svg("Three loop orders of a sparse matrix product, and what each touches in one step")
 
 
@@ -335,7 +336,17 @@ SHOWN = [
     ("convolution 3x3", "3 x 3 convolution, sparse"),
     ("BFS", "breadth-first search"),
 ]
-PEERS = {"scipy": BLUE, "mkl": ORANGE, "eigen": GREEN, "mlir": RED, "graphblas": PURPLE, "torch": "#b7791f"}
+#: The name and the colour of each peer.
+PEERS = {
+    "scipy": ("SciPy", BLUE),
+    "mkl": ("MKL", ORANGE),
+    "eigen": ("Eigen", GREEN),
+    "mlir": ("MLIR", RED),
+    "graphblas": ("GraphBLAS", PURPLE),
+    "torch": ("PyTorch", "#b7791f"),
+    "opencv": ("OpenCV", "#0d9488"),
+    "C loops": ("loops in C", GREY),
+}
 
 
 def ratios() -> dict[tuple[str, str], float]:
@@ -373,10 +384,9 @@ def speed() -> str:
         if shown:
             d.line(at(shown[0][0]), y, at(shown[-1][0]), y, LIGHT, 2)
         for ratio, peer in shown:
-            d.parts.append(f'<circle cx="{at(ratio):.1f}" cy="{y:g}" r="6" fill="{PEERS[peer]}" fill-opacity="0.85" stroke="white"/>')
-    x = left
-    for peer, colour in PEERS.items():
-        label = {"scipy": "SciPy", "mkl": "MKL", "eigen": "Eigen", "mlir": "MLIR", "graphblas": "GraphBLAS", "torch": "PyTorch"}[peer]
+            d.parts.append(f'<circle cx="{at(ratio):.1f}" cy="{y:g}" r="6" fill="{PEERS[peer][1]}" fill-opacity="0.85" stroke="white"/>')
+    x = left - 100
+    for label, colour in PEERS.values():
         d.parts.append(f'<circle cx="{x + 6:g}" cy="{bottom + 36:g}" r="6" fill="{colour}" fill-opacity="0.85"/>')
         d.text(x + 16, bottom + 40, label, 12)
         x += 30 + len(label) * 8.2
@@ -388,8 +398,8 @@ def speed() -> str:
 # The compiler.
 
 
-def pipeline() -> str:
-    """From notation to machine code: the languages, and what leads from one to the next."""
+def pipeline(paths: bool = False) -> str:
+    """From notation to machine code: the languages, what leads from one to the next, and with ``paths`` where each is."""
     d = Drawing()
     stages = [
         ("index notation", "C[i,k] = A[i,j] * B[j,k]", "what: no loops, no order", "tamis-ir/notation", BLUE),
@@ -408,7 +418,8 @@ def pipeline() -> str:
     for k, (name, example, about, where, colour) in enumerate(stages):
         d.box(x, y, w, h, TINT[colour], colour, 8, 1.4)
         d.text(x + 14, y + 22, name, 14, bold=True)
-        d.text(x + w - 12, y + 22, where, 11, "end", GREY, mono=True)
+        if paths:
+            d.text(x + w - 12, y + 22, where, 11, "end", GREY, mono=True)
         d.text(x + 14, y + 40, example, 11.5, mono=True, fill=INK)
         d.text(x + 14, y + 55, about, 11, fill=GREY)
         if k < len(passes):
@@ -417,14 +428,16 @@ def pipeline() -> str:
             name, about, where = passes[k]
             if name:
                 d.text(x + 56, y + h + 19, name, 12.5, bold=True, fill=INK)
-                d.text(x + 56 + len(name) * 7.6 + 10, y + h + 19, where, 11, fill=GREY, mono=True)
+                if paths:
+                    d.text(x + 56 + len(name) * 7.6 + 10, y + h + 19, where, 11, fill=GREY, mono=True)
                 d.text(x + 56, y + h + 35, about, 11, fill=GREY)
             y += h + between
     right = x + w + 30
     d.box(right, 14 + h + gap, 210, h, "white", GREY, 8)
     d.text(right + 14, 14 + h + gap + 22, "reference interpreter", 13, bold=True)
-    d.text(right + 14, 14 + h + gap + 40, "dense, slow, the oracle", 11, fill=GREY)
-    d.text(right + 14, 14 + h + gap + 55, "tamis-ir/interp", 11, fill=GREY, mono=True)
+    d.text(right + 14, 14 + h + gap + 40, "dense, slow: defines the meaning", 11, fill=GREY)
+    if paths:
+        d.text(right + 14, 14 + h + gap + 55, "tamis-ir/interp", 11, fill=GREY, mono=True)
     d.line(x + w, 14 + h + gap + h / 2, right - 2, 14 + h + gap + h / 2, GREY, 1.6, arrow=True)
     d.line(right + 190, 14 + 2 * h + gap, right + 190, y + h / 2, LIGHT, 1.4, dash="4 3")
     d.line(right + 190, y + h / 2, x + w + 4, y + h / 2, LIGHT, 1.4, arrow=True, dash="4 3")
@@ -446,6 +459,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "spy.svg": spy,
     "speed.svg": speed,
     "pipeline.svg": pipeline,
+    "pipeline-crates.svg": lambda: pipeline(paths=True),
 }
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ or to target/scoreboard by default, so that it never replaces the full report. F
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import subprocess
@@ -87,7 +88,7 @@ def measure(chosen: argparse.Namespace) -> dict[str, Any]:
     for threads in chosen.threads:
         print(f"\nwith {threads} thread{'s' if threads > 1 else ''}: least times in ms, in brackets a peer's over ours", flush=True)
         runs.append(child("kernels", chosen, threads))
-    measured: dict[str, Any] = {"quick": chosen.quick, "machine": describe(), "runs": [run for run in runs if run]}
+    measured: dict[str, Any] = {"date": datetime.date.today().isoformat(), "quick": chosen.quick, "machine": describe(), "runs": [run for run in runs if run]}
     if chosen.only is None:
         measured |= child("compiling", chosen, 1, TAMIS_CACHE="off") or {}
         measured |= child("growth", chosen, 1) or {}

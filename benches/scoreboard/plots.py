@@ -71,9 +71,10 @@ def ratios(report: Report, pyplot: Any) -> Any:
 
 def roofline(report: Report, pyplot: Any) -> Any:
     runs = report.results.runs
-    figure, axes = pyplot.subplots(1, len(runs), figsize=(6.5 * len(runs), 4.6), sharey=True, squeeze=False, layout="constrained")
+    # One above the other: pages are narrower than two panels.
+    figure, axes = pyplot.subplots(len(runs), 1, figsize=(8, 4.6 * len(runs)), sharex=True, squeeze=False, layout="constrained")
     kernels = list(dict.fromkeys(row.kernel for row in report.results.rows if "bytes" in row.data))
-    for axis, run in zip(axes[0], runs):
+    for axis, run in zip(axes[:, 0], runs):
         for k, kernel in enumerate(kernels):
             rows = [r for r in report.results.of(kernel, run["threads"]) if "bytes" in r.data and r.least(OURS)]
             if rows:
@@ -82,10 +83,13 @@ def roofline(report: Report, pyplot: Any) -> Any:
         axis.axhline(run["bandwidth"]["triad"], color="0.3", linestyle="--", linewidth=1)
         for level, held in report.measured["machine"]["caches"].items():
             axis.axvline(held, color="0.7", linewidth=0.8)
-            axis.annotate(level, (held, 1.0), xycoords=("data", "axes fraction"), xytext=(2, -10), textcoords="offset points", fontsize=8, color="0.4")
-        axis.set(title=threads_text(run["threads"]), xlabel="bytes", ylabel="GB/s")
+            axis.annotate(level, (held, 1.0), xycoords=("data", "axes fraction"), xytext=(2, -10), textcoords="offset points", fontsize=10, color="0.4")
+        axis.set_title(threads_text(run["threads"]), fontsize=12)
+        axis.set_ylabel("GB/s", fontsize=11)
+        axis.tick_params(labelsize=10)
         axis.grid(True, which="major", alpha=0.25)
-        axis.legend(fontsize=7)
+    axes[-1, 0].set_xlabel("bytes", fontsize=11)
+    axes[0, 0].legend(fontsize=10, loc="upper left", bbox_to_anchor=(1, 1))
     return figure
 
 

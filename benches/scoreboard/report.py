@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from typing import Any
 
 from .growth import slope
@@ -54,7 +53,8 @@ class Report:
         machine, run = self.measured["machine"], self.results.runs[0]
         self.say("# The scoreboard", "")
         quick = " **A quick look at small inputs: these numbers say nothing about speed.**" if self.measured["quick"] else ""
-        self.say(f"Written by `./dev bench scoreboard`, {datetime.date.today().isoformat()}.{quick}", "")
+        self.say("How fast Tamis is beside SciPy, MKL, Eigen, GraphBLAS, MLIR, PyTorch, OpenCV and loops in C, and where it is slower.", "")
+        self.say(f"Written by `./dev bench scoreboard`, {self.measured['date']}.{quick}", "")
         caches = ", ".join(f"{level} {size(n)}" for level, n in machine["caches"].items())
         self.say(f"- Machine: {machine['processor']}, {machine['cores']} cores, {caches}, {size(machine['memory'])} of memory; {machine['system']}; Python {machine['python']}, NumPy {machine['numpy']}; {machine['gcc']}.")
         self.say("- Sides: " + ", ".join(f"{name} {version}" for name, version in run["versions"].items()) + ".")
@@ -152,8 +152,8 @@ class Report:
         wrong = {(row.kernel, row.input, side, kind, text) for row in self.results.rows for kind in ("wrong", "failed") for side, text in row.data[kind].items()}
         if wrong:
             self.say("### What could not be timed", "")
-            names = {"wrong": "a wrong result", "failed": "it failed"}
-            self.table(["kernel", "input", "side", "", "what it says"], [[k, i, s, names[n], t.replace("|", "/")] for k, i, s, n, t in sorted(wrong)])
+            names = {"wrong": "a wrong result", "failed": "not timed"}
+            self.table(["kernel", "input", "side", "outcome", "what it says"], [[k, i, s, names[n], t.replace("|", "/")] for k, i, s, n, t in sorted(wrong)])
 
     def plots(self) -> None:
         for name, title in self.measured.get("plots", {}).items():
@@ -247,10 +247,13 @@ class Report:
                 continue
             sides = self.results.sides(rows)
             self.say(f"### {kernel}", "")
-            self.table(["input", "entries", "threads", *sides], [[row.input, f"{row.data['entries']:,}" if row.data["entries"] else "", str(row.threads), *(self.cell(row, s) for s in sides)] for row in rows])
+            counted = any(row.data["entries"] for row in rows)
+            entries = lambda row: [f"{row.data['entries']:,}" if row.data["entries"] else ""] if counted else []  # noqa: E731
+            columns = ["input", *(["entries"] if counted else []), "threads", *sides]
+            self.table(columns, [[row.input, *entries(row), str(row.threads), *(self.cell(row, s) for s in sides)] for row in rows])
             inspected = [[row.input, str(row.threads), *(f"{side}: {ms:.3g} ms, {ms / (row.least(side) or 1):.0f} calls" for side, ms in row.data["inspections"].items() if side == "mkl")] for row in rows if row.data["inspections"]]
             if inspected:
-                self.table(["input", "threads", "its inspector takes"], inspected)
+                self.table(["input", "threads", "its inspector takes, and calls that take as long"], inspected)
 
     @staticmethod
     def cell(row: Row, side: str) -> str:
@@ -264,7 +267,9 @@ class Report:
 
 
 def bold(number: float) -> str:
-    return f"**{number:.2f}**" if number < 1 else f"{number:.2f}"
+    """The number, bold where it is below 1 as it is shown."""
+    shown = f"{number:.2f}"
+    return f"**{shown}**" if float(shown) < 1 else shown
 
 
 def threads_text(threads: int) -> str:

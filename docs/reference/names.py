@@ -69,7 +69,8 @@ INSTEAD: dict[str, dict[str, str]] = {
         **{f"dia_{kind}": "`tm.diags(...)`, or `t.todia()`" for kind in ("array", "matrix")},
         **{f"{f}_{kind}": "tensors are immutable: `tm.tensor((coords, values, shape))`, `tm.at(t)`" for f in ("lil", "dok") for kind in ("array", "matrix")},
         **{f"isspmatrix_{f}": f'`t.format == "{f}"`' for f in ("csr", "csc", "coo")},
-        **{f"isspmatrix_{f}": "not a format of its own: look at `t.format`" for f in ("bsr", "dia", "dok", "lil")},
+        "isspmatrix_bsr": '`t.format.startswith("bsr")`',
+        **{f"isspmatrix_{f}": "not a format of its own: look at `t.format`" for f in ("dia", "dok", "lil")},
         "SparseWarning": "`tm.SparseEfficiencyWarning`",
         "diags_array": "`tm.diags`",
         "eye_array": "`tm.eye`, with `format=`",
@@ -126,7 +127,7 @@ INSTEAD: dict[str, dict[str, str]] = {
     "scipy.sparse.linalg": {
         "ArpackError": "raised by `tm.linalg.eigsh` as it is",
         "ArpackNoConvergence": "raised by `tm.linalg.eigsh` as it is",
-        "LaplacianNd": "`tm.gallery.laplacian(n)`",
+        "LaplacianNd": '`-tm.gallery.laplacian(n)` or `-tm.gallery.laplacian3(n)`, for `boundary_conditions="dirichlet"`',
         "LinearOperator": "tensors are such: `t.matvec`, `t.rmatvec`, `t.matmat`, `t.rmatmat`, `t.adjoint()`",
         "MatrixRankWarning": "raised by `tm.linalg.spsolve` as it is",
         "SuperLU": "what `tm.linalg.splu` gives",
@@ -291,11 +292,12 @@ def page() -> str:
     parts = [
         "# The table of names",
         "",
-        "Written by `docs/reference/names.py`, which imports the libraries; a test compares. A name under",
-        "*the same name* means here what it means there, for every format, with two differences: tensors are",
-        "immutable, and have a fill value. [Python](python.md#coming-from-another-library) has an overview.",
+        "What each public name of SciPy's sparse arrays, pydata/sparse and `torch.sparse` is called in Tamis.",
+        "A name under *the same name* means here what it means there, for every format, with two differences:",
+        "tensors are immutable, and have a fill value. [Python](python.md#coming-from-another-library) has an",
+        "overview. NumPy's functions on tensors are in [their own table](#functions-of-numpy).",
         "",
-        "NumPy's functions on tensors are in [their own table](#functions-of-numpy).",
+        "Written by `docs/reference/names.py`, which imports the libraries; a test compares.",
     ]
     for library in LIBRARIES:
         same, instead = resolved(library)

@@ -136,7 +136,8 @@ def from_columns(
     ``duplicates`` says, as by :func:`tamis.tensor`.
 
     >>> import tamis as tm
-    >>> W = tm.from_columns({"user": ["bob", "ann", "bob"], "item": [7, 7, 9], "rating": [1.0, 2.0, 3.0]}, ["user", "item"], "rating")
+    >>> table = {"user": ["bob", "ann", "bob"], "item": [7, 7, 9], "rating": [1.0, 2.0, 3.0]}
+    >>> W = tm.from_columns(table, ["user", "item"], "rating")
     >>> W.tensor.to_numpy(), W.labels["user"].tolist()
     (array([[2., 0.],
            [1., 3.]]), ['ann', 'bob'])

@@ -72,7 +72,7 @@ class config:
     :class:`Settings`.
 
     >>> import tamis as tm
-    >>> with tm.config(check=True):                # every kernel is compared with the reference interpreter
+    >>> with tm.config(check=True):                # compares with the interpreter
     ...     tm.einsum("s = x[i] * x[i]", x=[1.0, 2.0]).item()
     5.0
     """

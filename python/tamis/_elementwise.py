@@ -67,7 +67,7 @@ _COMPOSITIONS = {
     "logaddexp": Op(
         "max({0}, {1}) + log1p(exp(-select({0} == {1}, 0, abs({0} - {1}))))",
         floats=True,
-        summary="log(exp(x) + exp(y)), without overflow",
+        summary="logarithm of a sum of exponentials: log(exp(x) + exp(y)), without overflow",
     ),
 }
 

@@ -17,10 +17,15 @@ from . import _tamis
 class Span(NamedTuple):
     """A place in a text or a file; lines and columns are counted from 1, and are ``None`` where they are not known."""
 
+    #: The name of the text or the file.
     source: str
+    #: The first line.
     line: int | None
+    #: The first column in it.
     column: int | None
+    #: The last line.
     end_line: int | None
+    #: The column in it after the place.
     end_column: int | None
 
 

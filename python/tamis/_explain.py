@@ -16,6 +16,7 @@ class Explanation:
     compiler's passes with their seconds, and ``warnings`` what works, but not well.
     """
 
+    #: The names of the texts, in the order of the stages.
     STAGES = ("schedule", "program", "looplets", "kernel", "c", "llvm", "asm")
 
     __slots__ = ("_inner", "_note")

@@ -100,7 +100,7 @@ def _is_truth(key: Any) -> bool:
 def _at(k: Any, d: int, n: int) -> int:
     place: int = operator.index(k)
     if not -n <= place < n:
-        raise fail("E1001", f"index {place} is out of bounds for dimension {d} of size {n}", f"give one of {-n}..{n - 1}")
+        raise fail("E1001", f"index {place} is out of bounds for dimension {d} of size {n}", f"give one from {-n} to {n - 1}")
     return place + n if place < 0 else place
 
 

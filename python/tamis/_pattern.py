@@ -14,10 +14,15 @@ if TYPE_CHECKING:
 class CacheInfo(NamedTuple):
     """The state of the caches of patterns; made by :func:`cache_info`."""
 
+    #: How many conversions of new values on a known pattern were one gather.
     hits: int
+    #: How many made a permutation.
     misses: int
+    #: How many permutations are cached.
     entries: int
+    #: The bytes that they take.
     nbytes: int
+    #: The bytes that they may take.
     limit: int
 
 

@@ -29,12 +29,15 @@ def _function(name: str, ours: str) -> Callable[[Any], Tensor]:
     return method
 
 
-def _refused(name: str, instead: str) -> Callable[..., Any]:
+def _refused(name: str, *instead: str) -> Callable[..., Any]:
+    """A method that would change the tensor; ``instead`` is what to write, or several such texts."""
+
     def method(self: Any, *given: Any, **options: Any) -> Any:
-        raise fail("E0204", f"`{name}` would change the tensor, and tensors are immutable", f"make a new one: `{instead}`")
+        texts = ", or ".join(f"`{text}`" for text in instead)
+        raise fail("E0204", f"`{name}` would change the tensor, and tensors are immutable", f"make a new one: {texts}")
 
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"Refused, since tensors are immutable: write ``{instead}``."
+    method.__doc__ = f"Refused, since tensors are immutable: write {', or '.join(f'``{text}``' for text in instead)}."
     return method
 
 
@@ -110,7 +113,7 @@ class SciPyMethods:
     tolil = _refused("tolil", "tamis.at(t)[i, j].set(value)")
     todok = _refused("todok", "tamis.at(t)[i, j].set(value)")
     setdiag = _refused("setdiag", "tamis.at(t).diagonal(k).set(values)")
-    resize = _refused("resize", "tamis.pad(t, widths), or t[:rows, :columns]")
+    resize = _refused("resize", "tamis.pad(t, widths)", "t[:rows, :columns]")
 
     @property
     def data(self) -> Any:

@@ -18,23 +18,31 @@ if TYPE_CHECKING:
 class UniqueCounts(NamedTuple):
     """Distinct values, and how often each of them occurs."""
 
+    #: The distinct values.
     values: Tensor
+    #: How often each of them occurs.
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
     """Distinct values, and for each element the index of its value."""
 
+    #: The distinct values.
     values: Tensor
+    #: The index in ``values`` of each element.
     inverse_indices: Tensor
 
 
 class UniqueAll(NamedTuple):
     """Distinct values, their first positions, the index of each element, and counts."""
 
+    #: The distinct values.
     values: Tensor
+    #: The position of the first element that has each of them.
     indices: Tensor
+    #: The index in ``values`` of each element.
     inverse_indices: Tensor
+    #: How often each value occurs.
     counts: Tensor
 
 

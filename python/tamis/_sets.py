@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 class TopK(NamedTuple):
     """The greatest stored elements of each line, and where they are; -1 where a line has fewer."""
 
+    #: The greatest elements of each line (or the least), in order.
     values: NDArray[Any]
+    #: Their places along the axis; -1 where a line stores fewer.
     indices: NDArray[np.int64]
 
 

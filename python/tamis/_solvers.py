@@ -362,11 +362,16 @@ def gmres(
 
 
 class LeastSquares(NamedTuple):
-    """What :func:`lsqr` finds: the solution, why it stopped (0 is at the start, 1 solved, 2 least squares, 7 iterations), ..."""
+    """What :func:`lsqr` finds."""
 
+    #: The solution.
     x: NDArray[Any]
+    #: Why it stopped: 0 if zero is a solution, 1 if the system is solved, 2 if ``x`` is the least-squares solution, 7 if
+    #: ``iter_lim`` was reached.
     istop: int
+    #: The number of iterations.
     itn: int
+    #: The norm of the residual ``b - A @ x``; with ``damp``, that of ``b - A @ x`` and ``damp * x`` together.
     r1norm: float
 
 

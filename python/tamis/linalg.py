@@ -370,7 +370,9 @@ def det(x: Any, /) -> Any:
 class LogDeterminant(NamedTuple):
     """The sign of a determinant, and the logarithm of its absolute value."""
 
+    #: The sign of the determinant; for complex matrices, a number of absolute value 1.
     sign: Any
+    #: The natural logarithm of the absolute value of the determinant.
     logabsdet: Any
 
 

@@ -14,6 +14,8 @@ from ._errors import fail
 if TYPE_CHECKING:
     from ._tensor import Tensor
 
+__all__ = ["format", "spy"]
+
 #: The maximum nnz of a tensor whose fiber tree is drawn.
 _LEAVES = 64
 

@@ -40,7 +40,7 @@ PAGES = sorted(
     if path.name not in WRITTEN and not {"api", "benchmarks"} & set(path.parts)
 )
 #: What a fenced block may be. The last row is of the pages about levels.
-LANGUAGES = {"python", "sh", "text", "c", "rust", "toml", "markdown", "eval-rst"} | {
+LANGUAGES = {"python", "sh", "text", "c", "rust", "rust,ignore", "toml", "markdown", "eval-rst"} | {
     "inputs", "program", "storage", "result", "",
 }
 #: Blocks that import PyTorch are only compiled where it is not installed.

@@ -25,9 +25,18 @@ fn constant(c: Option<Constant>) -> &'static str {
 
 fn operators() -> String {
     let mut page = String::from(
-        "# Operators\n\nGenerated from the operator table by `TAMIS_BLESS=1 cargo test -p tamis-tests --test suite -- book`.\nEvery law is property-tested on \
-         every type.\nLaws: **c**ommutative, **a**ssociative (floats: up to rounding), **i**dempotent. Besides these, the name of a value type converts: `f32(x)`;\noperators of your own are defined [in the program](programs.md#your-own-operators).\n\n\
-         | name | written | takes | laws | identity | annihilator | distributes over | NaN | meaning |\n|---|---|---|---|---|---|---|---|---|\n",
+        "# Operators\n\n\
+         Every operator of index notation and of loop programs: how it is written, which types it takes, its\n\
+         laws, and what it does with NaN. The laws decide what is skipped and reordered; each is tested on\n\
+         every type.\n\n\
+         Laws: **c**ommutative, **a**ssociative (floats: up to rounding), **i**dempotent.\n\n\
+         NaN: *propagates*, a NaN operand gives NaN; *unordered*, comparisons with NaN are false, but for `!=`,\n\
+         which is true; *ordinary*, NaN is a value like any other.\n\n\
+         Besides these, the name of a value type converts: `f32(x)`; operators of your own are defined\n\
+         [in the program](programs.md#your-own-operators).\n\n\
+         Generated from the operator table by\n`TAMIS_BLESS=1 cargo test -p tamis-tests --test suite -- book`.\n\n\
+         | name | written | meaning | takes | laws | identity | annihilator | distributes over | NaN |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
     );
     for row in TABLE {
         let takes = match row.typing {
@@ -64,10 +73,11 @@ fn operators() -> String {
             NanPolicy::Ordinary => "ordinary",
         };
         let symbol = row.symbol.map(|s| format!("`{}`", s.replace('|', "\\|"))).unwrap_or_default();
-        let summary = row.summary.replace('|', "\\|");
+        // Stars would be emphasis.
+        let summary = row.summary.replace('|', "\\|").replace('*', "\\*");
         let _ = writeln!(
             page,
-            "| `{}` | {symbol} | {takes} | {} | {identity} | {} | {} | {nan} | {summary} |",
+            "| `{}` | {symbol} | {summary} | {takes} | {} | {identity} | {} | {} | {nan} |",
             row.name,
             laws.join(" "),
             if row.absorbing.is_empty() { constant(row.annihilator) } else { "inf, -inf (floats)" },
@@ -138,11 +148,28 @@ const CHAPTERS: &[(&str, &str)] = &[
     ("E13", "Text of kernels"),
 ];
 
+/// A line of an explanation, with links to the pages of the reference that it names by their paths.
+fn with_links(line: &str) -> String {
+    let mut parts = line.split("`docs/reference/");
+    let mut linked = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let (path, rest) = part.split_once('`').expect("a path ends in the line that it begins in");
+        match path.strip_suffix(".md") {
+            Some(name) => linked += &format!("[{name}]({path}){rest}"),
+            // The pages of the levels are listed by the page on formats.
+            None => linked += &format!("[{path}](formats.md#{path}){rest}"),
+        }
+    }
+    linked
+}
+
 /// The page on diagnostics: what `tamis explain CODE` prints, for each code.
 fn diagnostics() -> String {
     let mut page = String::from(
-        "# Diagnostics\n\nGenerated from the table of codes by `TAMIS_BLESS=1 cargo test -p tamis-tests --test suite -- book`.\n\
-         Every mistake has a stable code. `tamis explain CODE` and `tm.describe(\"CODE\")` print these texts.\n",
+        "# Diagnostics\n\n\
+         Every diagnostic has a stable code. This page explains each: what it means, and what to do.\n\
+         `tamis explain CODE` and `tm.describe(\"CODE\")` print the same.\n\n\
+         Generated from the table of codes by\n`TAMIS_BLESS=1 cargo test -p tamis-tests --test suite -- book`.\n",
     );
     let mut chapter = "";
     for code in tamis_ir::Code::ALL {
@@ -160,7 +187,10 @@ fn diagnostics() -> String {
                 page += if indented { "```text\n" } else { "```\n" };
                 fenced = indented;
             }
-            page += line.strip_prefix("    ").unwrap_or(line);
+            match line.strip_prefix("    ") {
+                Some(program) => page += program,
+                None => page += &with_links(line),
+            }
             page.push('\n');
         }
         page += if fenced { "```\n" } else { "" };

@@ -144,7 +144,7 @@ impl PyTensor {
         self.tensor.format().levels().iter().map(|level| level.to_string()).collect()
     }
 
-    /// The format in full, which `from_parts` reads back.
+    /// The format in full: levels, map and leaf.
     #[getter]
     fn full_format(&self) -> String {
         self.tensor.format().to_string()

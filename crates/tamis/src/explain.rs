@@ -268,7 +268,7 @@ impl Explanation {
         Ok(kernels)
     }
 
-    /// The explanation of a compilation that ends behind the first run of a pass: later stages show
+    /// The explanation of a compilation that ends after the first run of a pass: later stages show
     /// what the kernel would be without the passes after it.
     pub fn stop_after(mut self, pass: &str) -> Result<Explanation, Diagnostic> {
         self.compilation.lowered.kernel = self.after(pass)?.swap_remove(0).clone();

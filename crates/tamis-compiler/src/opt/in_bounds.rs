@@ -1,4 +1,5 @@
-//! In-bounds analysis: the elements of buffers that are known to exist.
+//! In-bounds analysis: the elements of buffers that are known to exist. It justifies loads that a
+//! pass adds; bounds checks of subscripts are avoided by the lowerer (`lower/random_access.rs`).
 //!
 //! A pass may add a load only where this analysis proves that the element exists. Buffers never
 //! shrink, so an element that was accessed exists from then on; a buffer that grew to a length has

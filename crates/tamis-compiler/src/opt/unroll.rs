@@ -1,5 +1,5 @@
-//! Full unrolling of short loops with a constant trip count: loops over a filter, over a block,
-//! over the corners of a cell.
+//! Loop unrolling: short loops with a constant trip count are unrolled fully, such as loops over a
+//! filter, over a block, or over the corners of a cell.
 //!
 //! The loop counter becomes a constant; repeated loads and reductions become registers. Vectorized
 //! loops are left alone, and so are kernels with register tiles, whose loops are emitted as

@@ -1,4 +1,5 @@
-//! Loop vectorisation: loops that may be vectorised become loops over vectors, with a tail.
+//! Loop vectorisation in the kernel IR (not in the pipeline yet): loops that may be vectorised
+//! become loops over vectors, with a tail. The LLVM back end makes its own vectors.
 //!
 //! In: a kernel whose loops `vectorize_legality` has marked. Out: the same kernel, in which such a
 //! loop of declarations, reductions and stores handles `lanes` iterations at once: the counter is a
@@ -6,8 +7,6 @@
 //! accumulators, which are combined behind the loop. The tail is masked where masks are free, and a
 //! remainder loop elsewhere. Legality ([`plan`]) and profitability ([`is_profitable`]) are separate;
 //! the second asks the [`VectorTarget`].
-//!
-//! The pass is not part of the pipeline yet: the LLVM back end makes its own vectors.
 
 use super::target::VectorTarget;
 use super::{Editor, Options};

@@ -1,4 +1,4 @@
-//! Vectorization legality: marks innermost loops whose iterations are independent, except for
+//! Vectorisation legality: marks innermost loops whose iterations are independent, except for
 //! reductions.
 //!
 //! The hint permits a back end to run several iterations at once and to reassociate sums, so strict

@@ -428,7 +428,7 @@ operators! {
         .cost(OpCost::ExpensiveOnComplex)
         .derivative(&["0"])
         .no_booleans(),
-    Relu => function("relu", REAL_ARITHMETIC, "max(x, 0)", unary! {
+    Relu => function("relu", REAL_ARITHMETIC, "positive part: max(x, 0)", unary! {
             int |x| x.max(0);
             float |x| if x <= 0.0 { 0.0 } else { x };
         })
@@ -480,11 +480,16 @@ operators! {
         .derivative(&["0.5 / sqrt(x)"]),
     Cbrt => math("cbrt", REAL_FLOAT, "cube root", unary! { float |x| x.cbrt(); })
         .derivative(&["1 / (3 * cbrt(x) * cbrt(x))"]),
-    Exp => math("exp", FLOAT, "e to the power of x", unary! { float |x| x.exp(); complex |z| complex::exp(z); })
+    Exp => math("exp", FLOAT, "exponential, e to the power of x", unary! {
+            float |x| x.exp();
+            complex |z| complex::exp(z);
+        })
         .derivative(&["exp(x)"]),
     Exp2 => math("exp2", REAL_FLOAT, "2 to the power of x", unary! { float |x| x.exp2(); })
         .derivative(&["0.6931471805599453 * exp2(x)"]),
-    Expm1 => math("expm1", REAL_FLOAT, "exp(x) - 1, exact near 0", unary! { float |x| x.exp_m1(); })
+    Expm1 => math("expm1", REAL_FLOAT, "exponential minus 1: exp(x) - 1, exact near 0", unary! {
+            float |x| x.exp_m1();
+        })
         .derivative(&["exp(x)"])
         .on_complex("exp({0}) - 1"),
     Log => math("log", FLOAT, "natural logarithm", unary! { float |x| x.ln(); complex |z| complex::log(z); })
@@ -495,7 +500,7 @@ operators! {
     Log10 => math("log10", REAL_FLOAT, "decimal logarithm", unary! { float |x| x.log10(); })
         .derivative(&["0.4342944819032518 / x"])
         .on_complex("log({0}) * 0.4342944819032518"),
-    Log1p => math("log1p", REAL_FLOAT, "log(1 + x), exact near 0", unary! { float |x| Float::ln_1p(x); })
+    Log1p => math("log1p", REAL_FLOAT, "logarithm of 1 + x, exact near 0", unary! { float |x| Float::ln_1p(x); })
         .derivative(&["1 / (1 + x)"])
         .on_complex("log(1 + {0})"),
     Sin => math("sin", FLOAT, "sine", unary! { float |x| x.sin(); complex |z| complex::sin(z); })
@@ -540,7 +545,9 @@ operators! {
         })
         .derivative(&["1 / (1 - x * x)"])
         .ufuncs(&["arctanh"]),
-    Sigmoid => function("sigmoid", REAL_FLOAT, "1 / (1 + exp(-x))", unary! { float |x| 1.0 / (1.0 + (-x).exp()); })
+    Sigmoid => function("sigmoid", REAL_FLOAT, "logistic function: 1 / (1 + exp(-x))", unary! {
+            float |x| 1.0 / (1.0 + (-x).exp());
+        })
         .float(Lowering::Expansion(FloatExpansion::Sigmoid))
         .cost(OpCost::Expensive)
         .derivative(&["sigmoid(x) * (1 - sigmoid(x))"]),
@@ -548,11 +555,20 @@ operators! {
         .derivative(&["y / (x * x + y * y)", "-x / (x * x + y * y)"])
         .aliases(&["arctan2"])
         .ufuncs(&["arctan2"]),
-    Hypot => math("hypot", REAL_FLOAT, "sqrt(x*x + y*y)", binary! { float |x, y| x.hypot(y); })
+    Hypot => math("hypot", REAL_FLOAT, "length of the vector (x, y): sqrt(x*x + y*y)", binary! {
+            float |x, y| x.hypot(y);
+        })
         .commutative()
         .derivative(&["x / hypot(x, y)", "y / hypot(x, y)"]),
-    Logaddexp2 => function("logaddexp2", REAL_FLOAT, "log2(2**x + 2**y)", binary! { float |x, y| logaddexp2(x, y); })
-        .float(call_or("a == b ? a + 1 : fmax@(a, b) + log1p@(exp2@(-fabs@(a - b))) * (T)1.4426950408889634"))
+    Logaddexp2 => function(
+            "logaddexp2",
+            REAL_FLOAT,
+            "binary logarithm of a sum of powers: log2(2**x + 2**y)",
+            binary! { float |x, y| logaddexp2(x, y); },
+        )
+        .float(call_or(
+            "a == b ? a + 1 : fmax@(a, b) + log1p@(exp2@(-fabs@(a - b))) * (T)1.4426950408889634",
+        ))
         .semigroup()
         .identity(Constant::Least)
         .cost(OpCost::Expensive)

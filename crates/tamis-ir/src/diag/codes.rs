@@ -86,8 +86,8 @@ E0110 "invalid operator definition"
         return select(a < b, a, b)
 
 The body may use its operands, numbers, built-in operators and operators that are defined before it, but neither
-itself nor tensors. The laws are commutative, associative, idempotent, identity=, left_identity=, right_identity=
-and annihilator=. Each is optional; only operators of two operands have laws."
+itself nor tensors. The laws are `commutative`, `associative`, `idempotent`, `identity=`, `left_identity=`,
+`right_identity=` and `annihilator=`. Each is optional; only operators of two operands have laws."
 E0111 "malformed index notation"
 "Index notation has one statement per line, or several separated by `;`: `C[i,k] = A[i,j] * B[j,k]`. The left side
 is a name with index variables; the right side is an expression of tensors, scalars and indices. `sum[j](..)`,
@@ -129,9 +129,11 @@ E0203 "duplicate declaration"
 E0204 "assignment to an immutable name"
 "Parameters and loop indices cannot be assigned, and a name bound by `d = ...` in an outer block cannot be rebound
 in an inner one (in Python that would change the outer value). Declare a result with `tensor(...)`, or a variable
-with `scalar(...)`."
+with `scalar(...)`.
+
+Tensors are immutable, too: in Python, `tm.at(A)[0, 0].set(5.0)` makes a new one."
 E0205 "unknown function"
-"The operator table has no function of this name. `docs/reference/operators.md` lists all functions."
+"The operator table has no function of this name. The page `docs/reference/operators.md` lists all functions."
 E0206 "invalid result"
 "`return` names tensors or scalars that the program declares. A parameter or a loop index is not a result."
 
@@ -144,10 +146,13 @@ lose information silently. Convert explicitly, as in `i64(x)`, `real(x)` or `x !
 another dtype."
 E0303 "value may be missing"
 "A permissive access `A[~(i-1)]` has no value if its subscript is out of bounds. Supply one with
-`coalesce(A[~(i-1)], 0)` before the value is stored, tested or used as a subscript."
+`coalesce(A[~(i-1)], 0)` before the value is stored, tested or used as a subscript.
+
+A function under `@tm.jit` is traced before there are values, so `if`, `while`, `and` and `or` cannot test one: use
+`tm.where`, `&` and `|`."
 E0304 "wrong number of arguments"
-"The function takes another number of arguments; the message says how many. `docs/reference/operators.md` lists all
-functions with their operands."
+"The function takes another number of arguments; the message says how many. The page
+`docs/reference/operators.md` lists all functions with their operands."
 E0305 "subscript or bound is not an integer"
 "Subscripts and the bounds of `range` are integers. Convert with `i64(x)` if that is intended."
 E0306 "literal does not fit"
@@ -156,7 +161,7 @@ tensor, as in `i64(A[i]) + 300`."
 E0307 "operator cannot update"
 "An update `X[i] op= e` needs a binary operator whose result can be stored in X."
 E0308 "unknown value type"
-"Value types are bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 c64 c128."
+"Value types are `bool`, `i8`, `i16`, `i32`, `i64`, `u8`, `u16`, `u32`, `u64`, `f32`, `f64`, `c64` and `c128`."
 E0309 "declared law does not hold"
 "Every declared law of an operator is tested on the types that it is used with: on edge cases, including NaN and
 infinities, and on random values; on floats up to rounding if the law reorders operations. The test found a
@@ -167,7 +172,10 @@ E0401 "wrong number of subscripts"
 "A tensor takes as many subscripts as it has dimensions, and the same number everywhere."
 E0402 "dimensions do not agree"
 "One loop index runs over dimensions of different sizes. If that is intended, bound the loop with `range(a, b)`,
-or make the access permissive with `~`."
+or make the access permissive with `~`.
+
+In Python, shapes that do not fit an operator are this error, too: `A @ x` needs as many rows of `x` as columns of
+`A`; other operators broadcast from the last dimension."
 E0403 "extent cannot be inferred"
 "Nothing determines the extent of this index or dimension. Use the index as a bare subscript of a tensor of known
 size, write `range(n)` instead of `_`, or declare the tensor with `shape=(...)`."
@@ -192,11 +200,11 @@ tensor that starts as a copy of the argument, and the program must return it. Fo
 tensor with `tensor(...)`."
 
 E0601 "malformed format"
-"A format is `[ (i,j,...) -> (expr,...) : ] level, level, ... [ ; leaf ]`, or one of the short names dense csr csc
-dcsr dcsc coo csf bsr(R,C). For example `(i,j) -> (j,i): dense, sparse; element(0)`."
+"A format is `[ (i,j,...) -> (expr,...) : ] level, level, ... [ ; leaf ]`, or one of the short names `dense`,
+`csr`, `csc`, `dcsr`, `dcsc`, `coo`, `csf` and `bsr(R,C)`. For example `(i,j) -> (j,i): dense, sparse; element(0)`."
 E0602 "unknown level or leaf"
-"Levels are dense sparse singleton runs sparse_runs interval blocks band hash bytemap; leaves are element(FILL) and
-pattern."
+"Levels are `dense`, `sparse`, `singleton`, `runs`, `sparse_runs`, `interval`, `blocks`, `band`, `hash` and `bytemap`;
+leaves are `element(FILL)` and `pattern`."
 E0603 "format of another rank"
 "A format has one level for each storage dimension, and this one is for tensors of another rank. `dense`, `coo` and
 `csf` take any rank."
@@ -245,7 +253,10 @@ E0705 "index does not fit its width"
 sufficient one is chosen."
 E0706 "too large"
 "The tensor does not fit this machine: its size overflows, or there is not enough memory. Levels such as
-`sparse` store nonzeros only; narrower value types and coordinates (`sparse[u32,u16]`) halve what remains."
+`sparse` store nonzeros only; narrower value types and coordinates (`sparse[u32,u16]`) halve what remains.
+
+In Python, a dense result beyond `tm.config(dense_limit=...)` is refused as well: keep operands sparse, or raise the
+limit."
 E0707 "not representable in this format"
 "The format cannot store this tensor: for example, `singleton` stores exactly one element per fiber. Use a
 level without that restriction; `sparse` stores any coordinates."
@@ -262,8 +273,8 @@ states that no gradient is needed."
 E0801 "file cannot be read"
 "The operating system reports an error, or the file does not exist. Check the path and the permissions."
 E0802 "unknown file type"
-"The extension determines the type of a file: .mtx .tns .npz .bsp.npz .npy .smtx .pbm .pgm .idx1-ubyte .idx3-ubyte
-.txt, each optionally followed by .gz."
+"The extension determines the type of a file: `.mtx`, `.tns`, `.npz`, `.bsp.npz`, `.npy`, `.smtx`, `.pbm`, `.pgm`,
+`.idx1-ubyte`, `.idx3-ubyte` or `.txt`, each optionally followed by `.gz`."
 E0803 "malformed header"
 "The header of the file is malformed or incomplete. The message shows the line and the form that is expected; correct
 it, or write the file again."
@@ -301,8 +312,8 @@ Write the shape into the file with `--header`, or use a file type that stores it
 warning."
 
 E0901 "invalid input"
-"Inputs are NAME=path, NAME=rand, NAME=ones, NAME=rand(shape; density; seed), or a gallery matrix such as
-NAME=laplacian(1000)."
+"Inputs are `NAME=path`, `NAME=rand`, `NAME=ones`, `NAME=rand(shape; density; seed)`, or a gallery matrix such as
+`NAME=laplacian(1000)`."
 E0902 "missing input"
 "Every parameter of the program needs an input: a file (`A=matrix.mtx`), a generator (`A=laplacian(1000)`), `x=rand`,
 `x=ones` or a number. In Python and Rust, pass a tensor for each parameter."
@@ -315,15 +326,17 @@ E0905 "invalid command line"
 "An option is unknown, lacks its value, contradicts another one, or does not apply to this command.
 `tamis COMMAND --help` lists the options."
 E0906 "invalid environment variable"
-"An environment variable of Tamis has an invalid value. `docs/reference/command.md` lists them all; unset it to get
-the default."
+"An environment variable of Tamis has an invalid value. The page `docs/reference/command.md` lists them all; unset it
+to get the default."
 E0907 "tensor does not fit the compiled program"
 "A compiled program takes tensors of the formats, value types, fill values and index widths that it was compiled for,
 in the order of its parameters; their sizes may differ. Convert the tensor, compile the program for it, or use `run`,
 which recompiles as needed."
 
 E1001 "subscript out of bounds"
-"At run time, a subscript was outside its tensor. Make the access permissive with `~`, or bound the loop."
+"At run time, a subscript was outside its tensor. Make the access permissive with `~`, or bound the loop.
+
+In Python, an index of a tensor is from -n to n - 1, where n is the size of the dimension."
 E1002 "bound or subscript is not a valid integer"
 "At run time, a bound of a loop or a subscript was not an integer below 2^63: it was computed from a value that is
 missing, infinite or too large. Supply a value with `coalesce`, or limit it with `min` and `max`."
@@ -342,10 +355,10 @@ E1101 "internal error"
 program and, if possible, the tensors. Until it is fixed, `--interpret` runs programs without the compiler."
 
 E1201 "malformed schedule"
-"A schedule is a list of commands, separated by `;` or `,`, each a name with arguments: reorder(i,k,j),
-split(i,i0,i1,32), tile(i,j,i0,i1,j0,j1,32,32), fuse(i,j,f), pos(j,p,A), bound(i,n,exactly), unroll(i,4), vectorize(i),
-parallelize(i), precompute(A[i,j] * x[j], j, jw, dense), insert_workspace(coord, 1024), convert(A, csc).
-`docs/reference/schedules.md` describes each command."
+"A schedule is a list of commands, separated by `;` or `,`, each a name with arguments: `reorder(i,k,j)`,
+`split(i,i0,i1,32)`, `tile(i,j,i0,i1,j0,j1,32,32)`, `fuse(i,j,f)`, `pos(j,p,A)`, `bound(i,n,exactly)`, `unroll(i,4)`,
+`vectorize(i)`, `parallelize(i)`, `precompute(A[i,j] * x[j], j, jw, dense)`, `insert_workspace(coord, 1024)`,
+`convert(A, csc)`. The page `docs/reference/schedules.md` describes each command."
 E1202 "unknown or ambiguous name in a schedule"
 "A command names a loop, a tensor or an expression that the program does not have (or no longer has: an earlier
 command may have replaced it), or more than one of them. The second loop over `k` in the program text is `k#2`. A new

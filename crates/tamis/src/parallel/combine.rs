@@ -1,4 +1,5 @@
-//! Privatised reductions: combines the private results of all chunks by the reduction's operator.
+//! Privatised reductions (privatization): combines the private results of all chunks by the
+//! reduction's operator.
 //!
 //! Dense results are combined element by element, in the order of the chunks, which fixes rounding
 //! for a given number of chunks. Sparse results are combined by a generated element-wise program.
