@@ -151,13 +151,21 @@ class Statements:
     """Index notation with operands: constants are tensors and numbers, differentiable operands are leaves."""
 
     def __init__(
-        self, text: str, operands: Mapping[str, Any], results: Sequence[str], options: Mapping[str, Any] | None = None, run: Any = None
+        self,
+        text: str,
+        operands: Mapping[str, Any],
+        results: Sequence[str],
+        options: Mapping[str, Any] | None = None,
+        run: Any = None,
+        adjoints: dict[Any, Any] | None = None,
     ) -> None:
         self.text, self.results, self.options = text, list(results), dict(options or {})
         self.operands = dict(operands)
         self.names = [name for name, x in operands.items() if isinstance(x, Leaf) and x.is_recorded]
         #: Computes the results in another way, such as by the loops of a program.
         self.run = run
+        #: The adjoints by types of operands, where the caller knows that all else is the same.
+        self.adjoints = adjoints
         #: The patterns and fills of the results, once they are computed.
         self.made: list[Leaf] = []
 
@@ -208,6 +216,15 @@ class Statements:
 
     def adjoint(self, tensors: dict[str, Any], wrt: list[str], save: bool) -> Any:
         """The adjoint statements."""
+        key = (tuple(wrt), save, tuple(tensors[name].dtype for name in self.names))
+        if self.adjoints is not None and key in self.adjoints:
+            return self.adjoints[key]
+        made = self._adjoint(tensors, wrt, save)
+        if self.adjoints is not None:
+            self.adjoints[key] = made
+        return made
+
+    def _adjoint(self, tensors: dict[str, Any], wrt: list[str], save: bool) -> Any:
         traced = _grad.Traced(self.text, tensors, self.results, lambda found: found, {})
         return _grad._adjoint_of(traced, wrt, save)
 
@@ -238,7 +255,7 @@ class Statements:
                 list(wanted),
                 {"format": {g: levels for g, levels in format.items() if levels} or None},
             )()
-            gradients = {name: _like(g, self.operands[name]) for g, name in zip(made, wanted.values())}
+            gradients = {name: on_pattern(g, self.operands[name]) for g, name in zip(made, wanted.values())}
         return [gradients.get(name) for name in self.names]
 
     def tangents(self, values: Sequence[Any], moving: Mapping[str, Any]) -> list[Any]:
@@ -256,7 +273,7 @@ class Statements:
             parts = Statements(made["text"], {n: operands[n] for n in params}, list(results.values()), {"format": {d: levels for d, levels in format.items() if levels} or None})()
             found = dict(zip(results, parts))
         return [
-            _like(found[name], leaf) if name in found else torch.zeros_like(leaf.values, device="cpu") for name, leaf in zip(self.results, self.made)
+            on_pattern(found[name], leaf) if name in found else torch.zeros_like(leaf.values, device="cpu") for name, leaf in zip(self.results, self.made)
         ]
 
 
@@ -271,7 +288,7 @@ def _format(operand: Leaf) -> str:
     return ", ".join(["dense"] * operand.values.dim())
 
 
-def _like(gradient: Leaf, operand: Leaf) -> Any:
+def on_pattern(gradient: Leaf, operand: Leaf) -> Any:
     """The values of a gradient in the type and the order of those of its operand."""
     if operand.pattern is not None and not (gradient.pattern is not None and gradient.pattern.same_pattern(operand.pattern)):
         values = _gathered(gradient, operand)

@@ -13,12 +13,28 @@ from .._errors import fail
 from .._pattern import Pattern
 from ._notation import Notation
 
-#: The weights `w` and their sums `z` of the scores `e` of a row, of which the greatest is subtracted.
-SOFTMAX = (
-    "m[i] = max[j](select(P[i,j], e[i,j], -inf))",
-    "w[i,j] = P[i,j] * exp(e[i,j] - m[i])",
-    "z[i] = sum[j](w[i,j])",
-)
+#: What is not a pair has no weight.
+_NO_PAIR = {"e": -math.inf}
+
+
+class RowSoftmax:
+    """``softmax(e) @ v`` for scores ``e``, which are values on a pattern, and the softmax is over what a row stores.
+
+    A third dimension of the pattern is one of heads: each has its own scores, and its own values ``v[j,h,f]``.
+    """
+
+    def __init__(self, pattern: Pattern) -> None:
+        h = ",h" if pattern.ndim == 3 else ""
+        scores = {"e": pattern}
+        # The greatest score of a row is subtracted; the result does not depend on it.
+        self._greatest = Notation(f"m[i{h}] = max[j](e[i,j{h}])", patterns=scores, fills=_NO_PAIR)
+        self._weights = Notation(f"w[i,j{h}] = exp(e[i,j{h}] - m[i{h}])", patterns={**scores, "w": pattern}, fills=_NO_PAIR)
+        self._total = Notation(f"z[i{h}] = w[i,j{h}]", patterns={"w": pattern})
+        self._product = Notation(f"y[i{h},f] = w[i,j{h}] * v[j{h},f]", patterns={"w": pattern})
+
+    def __call__(self, e: Any, v: Any) -> Any:
+        w = self._weights(e=e, m=self._greatest(e=e.detach()))
+        return self._product(w=w, v=v) / self._total(w=w).unsqueeze(-1)
 
 
 class SparseAttention(nn.Module):  # type: ignore[misc]
@@ -34,9 +50,11 @@ class SparseAttention(nn.Module):  # type: ignore[misc]
         self.pattern = mask if isinstance(mask, Pattern) else _construct.tensor(mask).pattern
         self.scale = scale
         scores = "e[i,j] = sum[d](P[i,j] * q[i,d] * k[j,d])"
-        self._function = Notation(
-            "\n".join([scores, *SOFTMAX, "y[i,d] = sum[j](w[i,j] * v[j,d]) / z[i]"]), constants={"P": self.pattern.as_tensor()}
-        )
+        self._scores = Notation(scores, patterns={"e": self.pattern}, constants={"P": self.pattern.as_tensor()})
+        self._softmax = RowSoftmax(self.pattern)
+
+    def _attend(self, q: Any, k: Any, v: Any) -> Any:
+        return self._softmax(self._scores(q=q, k=k), v)
 
     def forward(self, q: Any, k: Any, v: Any) -> Any:
         """The weighted values."""
@@ -49,10 +67,10 @@ class SparseAttention(nn.Module):  # type: ignore[misc]
             )
         q = q * (1 / math.sqrt(q.shape[-1]) if self.scale is None else self.scale)
         if q.dim() == 2:
-            return self._function(q=q, k=k, v=v)
+            return self._attend(q, k, v)
         batch = q.shape[:-2]
         parts = zip(*(x.expand(*batch, *x.shape[-2:]).reshape(-1, *x.shape[-2:]).unbind() for x in (q, k, v)))
-        made = torch.stack([self._function(q=a, k=b, v=c) for a, b, c in parts])
+        made = torch.stack([self._attend(a, b, c) for a, b, c in parts])
         return made.reshape(*batch, *made.shape[-2:])
 
     def extra_repr(self) -> str:

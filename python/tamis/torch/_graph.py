@@ -12,8 +12,8 @@ from .._einsum import einsum
 from .._errors import fail
 from .._lazy_import import np
 from .._pattern import Pattern
-from .._torch_layouts import SparseTensor
-from ._attention import SOFTMAX
+from .._torch_layouts import SparseTensor, layout_of
+from ._attention import RowSoftmax
 from ._notation import Notation
 
 
@@ -51,9 +51,6 @@ class _OnGraph(nn.Module):  # type: ignore[misc]
     def _bind(self, adjacency: Any) -> Any:
         raise NotImplementedError
 
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)
-
 
 class GraphConv(_OnGraph):
     """A graph convolution: ``A @ x @ W + b``, where ``A`` is mostly :func:`normalized`.
@@ -66,6 +63,8 @@ class GraphConv(_OnGraph):
     def __init__(self, in_channels: int, out_channels: int, adjacency: Any = None, bias: bool = True) -> None:
         super().__init__(adjacency)
         self.in_channels, self.out_channels = in_channels, out_channels
+        #: The pattern of the sparse features that were seen last, and their product with the weights.
+        self._features: tuple[Any, Any] = (None, None)
         self.weight = nn.Parameter(torch.empty(in_channels, out_channels))
         self.bias = nn.Parameter(torch.zeros(out_channels)) if bias else None
         nn.init.xavier_uniform_(self.weight)
@@ -86,18 +85,31 @@ class GraphConv(_OnGraph):
         if plain is None:
             made = einsum("y[i,f] = A[i,j] * x[j,f]", A=biased, x=x @ self.weight, format="dense")
             return made if self.bias is None else made + self.bias
-        if self.in_channels < self.out_channels and x.layout == torch.strided:
+        if self.in_channels < self.out_channels and _is_strided(x):
             made = plain(x=x) @ self.weight
             return made if self.bias is None else made + self.bias
-        if x.layout != torch.strided or isinstance(x, SparseTensor):
-            mixed = einsum("h[i,f] = x[i,c] * W[c,f]", x=x, W=self.weight, format="dense")
-        else:
-            mixed = x @ self.weight
+        mixed = self._mixed(x)
         return plain(x=mixed) if self.bias is None else biased(x=mixed, c=self.bias)
+
+    def _mixed(self, x: Any) -> Any:
+        """The features times the weights."""
+        if _is_strided(x):
+            return x @ self.weight
+        pattern, values = (x.pattern, x.values) if isinstance(x, SparseTensor) else layout_of(x)
+        text = "h[i,f] = x[i,c] * W[c,f]"
+        if pattern is None:
+            return einsum(text, x=x, W=self.weight, format="dense")
+        if self._features[0] is not pattern:
+            self._features = pattern, Notation(text, patterns={"x": pattern if isinstance(pattern, Pattern) else Pattern(pattern)})
+        return self._features[1](x=values, W=self.weight)
 
     def extra_repr(self) -> str:
         """The sizes."""
         return f"{self.in_channels}, {self.out_channels}, bias={self.bias is not None}"
+
+
+def _is_strided(x: Any) -> bool:
+    return isinstance(x, torch.Tensor) and x.layout == torch.strided
 
 
 class GATv2(_OnGraph):
@@ -117,9 +129,9 @@ class GATv2(_OnGraph):
         negative_slope: float = 0.2,
         bias: bool = True,
     ) -> None:
-        self.negative_slope = negative_slope
+        self.negative_slope, self.heads = negative_slope, heads
         super().__init__(adjacency)
-        self.in_channels, self.out_channels, self.heads, self.concat = in_channels, out_channels, heads, concat
+        self.in_channels, self.out_channels, self.concat = in_channels, out_channels, concat
         self.left = nn.Linear(in_channels, heads * out_channels)
         self.right = nn.Linear(in_channels, heads * out_channels)
         self.attention = nn.Parameter(torch.empty(heads, out_channels))
@@ -127,18 +139,22 @@ class GATv2(_OnGraph):
         nn.init.xavier_uniform_(self.attention)
 
     def _bind(self, adjacency: Any) -> Any:
-        P = (adjacency if isinstance(adjacency, Pattern) else _construct.tensor(adjacency).pattern).as_tensor()
-        edge = "l[i,f] + r[j,f]"
-        scores = f"e[i,j] = sum[f](P[i,j] * a[f] * ({edge}) * select({edge} < 0, {float(self.negative_slope)!r}, 1.0))"
-        return Notation("\n".join([scores, *SOFTMAX, "y[i,f] = sum[j](w[i,j] * r[j,f]) / z[i]"]), constants={"P": P})
+        graph = adjacency if isinstance(adjacency, Pattern) else _construct.tensor(adjacency).pattern
+        edges = graph.as_tensor().convert("csr; pattern")
+        # The edges once for each head.
+        format, ones = "dense, sparse, dense", np.ones(self.heads, dtype="f4")
+        pattern = einsum("K[i,j,h] = P[i,j] * o[h]", P=edges, o=ones, format=format).pattern
+        edge = "(l[i,h,f] + r[j,h,f])"
+        text = f"e[i,j,h] = sum[f](P[i,j] * a[h,f] * {edge} * select({edge} < 0, {float(self.negative_slope)!r}, 1.0))"
+        return Notation(text, patterns={"e": pattern}, constants={"P": edges}), RowSoftmax(pattern)
 
     def forward(self, x: Any, adjacency: Any = None) -> Any:
         """The features of the nodes after a step."""
-        function = self._functions(adjacency)
+        scores, softmax = self._functions(adjacency)
         shape = (-1, self.heads, self.out_channels)
         left, right = self.left(x).reshape(shape), self.right(x).reshape(shape)
-        parts = [function(a=self.attention[h], l=left[:, h], r=right[:, h]) for h in range(self.heads)]
-        made = torch.cat(parts, 1) if self.concat else torch.stack(parts).mean(0)
+        made = softmax(scores(a=self.attention, l=left, r=right), right)
+        made = made.flatten(1) if self.concat else made.mean(1)
         return made if self.bias is None else made + self.bias
 
     def extra_repr(self) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import weakref
 from typing import Any, Mapping
@@ -14,7 +15,7 @@ from .._errors import fail
 from .._lazy_import import np
 from .._pattern import Pattern
 from .._tensor import OURS
-from .._torch_autograd import Leaf, Statements
+from .._torch_autograd import Leaf, Statements, on_pattern
 from .._torch_layouts import HALF
 
 _COUNT = itertools.count()
@@ -25,8 +26,9 @@ _NAMED: weakref.WeakValueDictionary[str, Notation] = weakref.WeakValueDictionary
 class Notation:
     """Index notation as a function of PyTorch tensors, which are given by name.
 
-    ``patterns`` gives operands that are values on a :class:`tamis.Pattern`; ``constants`` are tensors that are never differentiated. All
-    results are dense. The derivative of a derivative exists in eager mode only; a graph of ``torch.compile`` has first derivatives.
+    ``patterns`` names the operands and results that are values on a :class:`tamis.Pattern`, in storage order; all others are dense.
+    ``fills`` gives what such an operand has where it stores nothing, if that is not 0. ``constants`` are tensors that are never
+    differentiated. The derivative of a derivative exists in eager mode only; a graph of ``torch.compile`` has first derivatives.
 
     ::
 
@@ -35,19 +37,28 @@ class Notation:
     """
 
     def __init__(
-        self, text: str, *, patterns: Mapping[str, Pattern] | None = None, constants: Mapping[str, Any] | None = None
+        self,
+        text: str,
+        *,
+        patterns: Mapping[str, Pattern] | None = None,
+        constants: Mapping[str, Any] | None = None,
+        fills: Mapping[str, float] | None = None,
     ) -> None:
         self.text = text
         self.patterns = dict(patterns or {})
         self.constants = {name: x if isinstance(x, (int, float, complex)) else _construct.asarray(x) for name, x in (constants or {}).items()}
+        self.fills = dict(fills or {})
         bound = {name: p.as_tensor() for name, p in self.patterns.items()}
         params, results = _grad._names(text, (*self.constants, *bound))
         #: The operands that a call gives, in order.
         self.names = [name for name in params if name not in self.constants]
         self.results = [name for name, _ in results]
-        self._ranks = dict(results)
-        self._format = {name: ", ".join(["dense"] * rank) for name, rank in results if rank}
+        self._format = {
+            name: _grad._levels(bound[name]) if name in bound else ", ".join(["dense"] * rank) for name, rank in results if rank
+        }
         self._bound = bound
+        #: The adjoints by types of operands.
+        self._adjoints: dict[Any, Any] = {}
         self._key: str = ""
         self._named()
 
@@ -56,7 +67,7 @@ class Notation:
         _NAMED[self._key] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made, (self.text, self.patterns, self.constants)
+        return _made, (self.text, self.patterns, self.constants, self.fills)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Notation:
         return self
@@ -70,7 +81,7 @@ class Notation:
             raise fail("E0902", f"the notation reads {', '.join(self.names)}, and was given {', '.join(values)}", "give each by name")
         types = {x.dtype for x in values.values()}
         wide = {name: x.float() if x.dtype in HALF else x for name, x in values.items()}
-        outputs = [leaf.values for leaf in self._statements(wide)()]
+        outputs = [self._values(name, leaf) for name, leaf in zip(self.results, self._statements(wide)())]
         if types and types <= set(HALF):
             narrow = torch.float16 if types == {torch.float16} else torch.bfloat16 if types == {torch.bfloat16} else torch.float32
             outputs = [x.to(narrow) if x.dtype == torch.float32 else x for x in outputs]
@@ -80,8 +91,15 @@ class Notation:
         operands: dict[str, Any] = dict(self.constants)
         for name in self.names:
             x = _torch._on_cpu(values[name])
-            operands[name] = Leaf(x.contiguous(), self._bound.get(name))
-        return Statements(self.text, operands, self.results, {"format": self._format or None})
+            operands[name] = Leaf(x.contiguous(), self._bound.get(name), self.fills.get(name, 0))
+        return Statements(self.text, operands, self.results, {"format": self._format or None}, None, self._adjoints)
+
+    def _values(self, name: str, leaf: Leaf) -> Any:
+        """The values of a result, in the storage order of its pattern if it has one."""
+        pattern = self._bound.get(name)
+        if pattern is None:
+            return leaf.values
+        return on_pattern(leaf, Leaf(torch.empty(_count(pattern), dtype=leaf.values.dtype, device="meta"), pattern))
 
     def __repr__(self) -> str:
         return f"<tamis.torch.Notation {self.text!r}>"
@@ -95,13 +113,27 @@ class Notation:
             array = np.empty([int(n) for n in x.shape], dtype=_numpy_type(x.dtype))
             bound = self._bound.get(name)
             tensor = _construct.asarray(array)
-            given[name] = tensor if bound is None else bound.with_values(tensor, array.dtype.type(0))
-        found = {name: (tuple(shape), dtype) for name, shape, dtype in _tamis.abstract_einsum(self.text, **given)[2]}
+            given[name] = tensor if bound is None else bound.with_values(tensor, array.dtype.type(self.fills.get(name, 0)))
+        found = {
+            name: ((_count(self._bound[name]),) if name in self._bound else tuple(shape), dtype)
+            for name, shape, dtype in _tamis.abstract_einsum(self.text, **given)[2]
+        }
         return [(found[name][0], _OF[found[name][1]]) for name in self.results]
 
 
-def _made(text: str, patterns: Any, constants: Any) -> Notation:
-    return Notation(text, patterns=patterns, constants=constants)
+def _made(text: str, patterns: Any, constants: Any, fills: Any) -> Notation:
+    return Notation(text, patterns=patterns, constants=constants, fills=fills)
+
+
+@functools.lru_cache(maxsize=256)
+def _stored(pattern: Pattern) -> int:
+    values = pattern.as_tensor().astype("u8").values
+    return 0 if values is None else len(values)
+
+
+def _count(pattern: Any) -> int:
+    """The number of values that a pattern stores."""
+    return _stored(Pattern(pattern))
 
 
 _OF = {ours: getattr(torch, name) for name, ours in OURS.items() if hasattr(torch, name)}
@@ -140,7 +172,7 @@ def _pullback(key: str, values: list[torch.Tensor], above: list[torch.Tensor]) -
         statements = function._statements(dict(zip(function.names, wide)))
     with torch.no_grad():
         given = [g.float() if g.dtype in HALF else g for g in above]
-        statements.made = [Leaf(g.to("meta")) for g in given]
+        statements.made = [Leaf(g.to("meta"), function._bound.get(name)) for name, g in zip(function.results, given)]
         leaves = [statements.operands[name].values for name in statements.names]
         made = dict(zip(statements.names, statements.pullback(None, statements.names, leaves, [], given)))
         found = [made.get(name) for name in function.names]
