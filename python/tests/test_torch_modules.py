@@ -5,6 +5,10 @@ from __future__ import annotations
 import copy
 import io
 import itertools
+import pathlib
+import runpy
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -251,3 +255,28 @@ def test_training() -> None:
         optimizer.step()
         losses.append(float(loss.detach()))
     assert losses[-1] < 0.5 * losses[0]
+
+
+def test_the_example() -> None:
+    path = pathlib.Path(__file__).parents[2] / "examples" / "torch" / "gcn_cora.py"
+    assert len(path.read_text().splitlines()) <= 80
+    ours, theirs, *_ = runpy.run_path(str(path))["main"]([])
+    np.testing.assert_allclose(ours, theirs, rtol=1e-2, atol=1e-3)
+
+
+def test_memory_is_proportional_to_the_pairs() -> None:
+    code = """if True:
+        import resource
+        import numpy as np, tamis as tm, torch
+        n = 20_000
+        mask = tm.gallery.banded(n, 8).pattern
+        x = torch.randn(n, 16, requires_grad=True)
+        attend = tm.torch.SparseAttention(mask)
+        edges = tm.torch.GATv2(16, 4, mask, heads=2)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        attend(x, x, x).sum().backward()
+        edges(x).sum().backward()
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    """
+    grown = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    assert grown < 200_000  # KiB; a matrix of all pairs has 1.6 million.
