@@ -3,10 +3,12 @@
 The studies are `gcn` (graph convolutions on citation graphs), `gat` (graph attention), `autoencoder` (linear layers pruned to 5 %) and `attention` (a
 window of 256 positions and 16 global ones); all of them by default. All sides have equal parameters. Values and gradients are compared before anything
 is timed; then all sides run alternately, and the minimum over the rounds counts. Everything is f32, on `--threads N` threads (1 by default). A training
-step is forward, backward and Adam. Times are in milliseconds; a ratio is a peer's time over ours (above 1, ours is faster).
+step is forward, backward and Adam. Times are in milliseconds, of the processor on one thread and of the wall on
+several; a ratio is a peer's time over ours (above 1, ours is faster).
 """
 
 import copy
+import itertools
 import math
 import os
 import sys
@@ -24,16 +26,22 @@ DATA = os.environ.get("TAMIS_DATA", os.path.join(os.path.dirname(__file__), "../
 GRAPHS = ["cora", "citeseer", "pubmed", "flickr", "amazon-cs", "coauthor-cs"]
 
 
+def clock():
+    """Seconds: of the processor on one thread, which other programs disturb less; on several threads, of the wall."""
+    return time.process_time() if torch.get_num_threads() == 1 else time.perf_counter()
+
+
 def best(sides, rounds):
-    """The least time of each side, in milliseconds, interleaved."""
+    """The least time of each side, in milliseconds, interleaved; each runs after each other one, whose data may fill the caches."""
     least = dict.fromkeys(sides, math.inf)
     for side in sides.values():
         side()
-    for _ in range(rounds):
-        for name, side in sides.items():
-            start = time.perf_counter()
+    orders = list(itertools.permutations(sides.items()))
+    for k in range(rounds):
+        for name, side in orders[k % len(orders)]:
+            start = clock()
             side()
-            least[name] = min(least[name], 1e3 * (time.perf_counter() - start))
+            least[name] = min(least[name], 1e3 * (clock() - start))
     return least
 
 
@@ -43,14 +51,19 @@ def close(a, b, what):
     assert difference <= 1e-4, f"{what} differs by {difference:.1e}"
 
 
-def study(title, models, operands, loss, rounds, ratios, compare=None):
-    """Inference and a training step of several models on the same operands; the first one is ours."""
+def study(title, models, operands, loss, rounds, ratios, compare=None, wide=False):
+    """Inference and a training step of several models on the same operands; the first one is ours.
+
+    With ``wide``, gradients are compared in f64: in f32, rounding may decide about the sign of a number before a ReLU. Values are compared in f32.
+    """
     gradients = {}
     for name, model in models.items():
-        model.zero_grad()
-        value = model(*operands)
-        loss(value).backward()
-        gradients[name] = value.detach(), (compare or {}).get(name, lambda m: [p.grad for p in m.parameters()])(model)
+        with torch.no_grad():
+            value = model(*operands)
+        checked = copy.deepcopy(model).double() if wide else model
+        checked.zero_grad()
+        loss(checked(*([x.double() for x in operands] if wide else operands))).backward()
+        gradients[name] = value, (compare or {}).get(name, lambda m: [p.grad for p in m.parameters()])(checked)
     ours, *peers = models
     for peer in peers:
         close(gradients[peer][0], gradients[ours][0], f"{title}: the value by {peer}")
@@ -156,7 +169,7 @@ def pyg_gcn(ours, N, features):
 
 
 class EdgeGATv2(torch.nn.Module):
-    """GATv2 by gathers and scatters over edges, as PyG computes it."""
+    """GATv2 by gathers and scatters over edges, in plain PyTorch."""
 
     def __init__(self, ours, P):
         super().__init__()
@@ -186,19 +199,49 @@ def gat(options, rounds, ratios):
         torch.manual_seed(0)
         ours = tm.torch.GATv2(64, 16, P, heads=4)
         x = torch.randn(A.shape[0], 64)
-        study(f"gat {name}", {"ours": ours, "by edges": EdgeGATv2(ours, P)}, (x,), lambda y: y.square().mean(), rounds, ratios)
+        models, compare = {"ours": ours, "by edges": EdgeGATv2(ours, P)}, {}
+        if options.pyg:
+            models["PyG"] = pyg_gat(ours, models["by edges"])
+            compare["PyG"] = lambda m: [p.grad.reshape(q.shape) for p, q in zip(pyg_parameters(m.layer), ours.parameters())]
+        study(f"gat {name}", models, (x,), lambda y: y.square().mean(), rounds, ratios, compare)
+
+
+def pyg_parameters(layer):
+    """The parameters of PyG's layer in the order of ours: sources are our columns, its `lin_l`."""
+    return layer.att, layer.bias, layer.lin_r.weight, layer.lin_r.bias, layer.lin_l.weight, layer.lin_l.bias
+
+
+def pyg_gat(ours, edges):
+    """The same layer of PyG."""
+    from torch_geometric.nn import GATv2Conv
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = GATv2Conv(64, ours.out_channels, heads=ours.heads, add_self_loops=False)
+            self.edges = torch.stack([edges.columns, edges.rows])
+            with torch.no_grad():
+                for own, theirs in zip(ours.parameters(), pyg_parameters(self.layer)):
+                    theirs.copy_(own.reshape(theirs.shape))
+
+        def forward(self, x):
+            return self.layer(x, self.edges)
+
+    return Model()
 
 
 class TorchSparseLinear(torch.nn.Module):
-    """A linear layer whose weight is a CSR tensor of PyTorch."""
+    """A linear layer whose weight is a CSR tensor of PyTorch; its values are the parameter, since Adam takes no CSR tensors."""
 
     def __init__(self, ours):
         super().__init__()
         weight = ours.pattern.with_values(ours.values.detach().clone()).to_torch()
-        self.weight, self.bias = torch.nn.Parameter(weight), copy.deepcopy(ours.bias)
+        self.values, self.bias = torch.nn.Parameter(weight.values().clone()), copy.deepcopy(ours.bias)
+        self.indices, self.shape = (weight.crow_indices(), weight.col_indices()), weight.shape
 
     def forward(self, x):
-        return (self.weight @ x.t()).t() + self.bias
+        weight = torch.sparse_csr_tensor(*self.indices, self.values, self.shape, check_invariants=False)
+        return (weight @ x.t()).t() + self.bias
 
 
 class MaskedLinear(torch.nn.Module):
@@ -237,18 +280,9 @@ def autoencoder(options, rounds, ratios):
                 found += [l.dense.weight.grad[tuple(torch.from_numpy(c.astype(np.int64)) for c in coords)], l.dense.bias.grad]
             return found
 
-        def compressed(model):
-            return [g for l in model if hasattr(l, "weight") for g in (l.weight.grad.values(), l.bias.grad)]
-
-        compare = {"ours": stored, "dense": masked, "torch.sparse": compressed}
-        sparse = stack(TorchSparseLinear)
-        try:
-            F.mse_loss(sparse(x), x).backward()
-            torch.optim.Adam(sparse.parameters()).step()
-            models["torch.sparse"] = sparse
-        except (RuntimeError, NotImplementedError) as error:
-            print(f"torch.sparse is NOT trained: {str(error).splitlines()[0]}")
-        study(f"autoencoder batch {batch}", models, (x,), lambda y, x=x: F.mse_loss(y, x), rounds, ratios, compare)
+        compare = {"ours": stored, "dense": masked, "torch.sparse": stored}
+        models["torch.sparse"] = stack(TorchSparseLinear)
+        study(f"autoencoder batch {batch}", models, (x,), lambda y, x=x: F.mse_loss(y, x.to(y.dtype)), rounds, ratios, compare, True)
 
 
 class Attend(torch.nn.Module):
@@ -263,7 +297,7 @@ class Attend(torch.nn.Module):
 
 
 class EdgeAttention(torch.nn.Module):
-    """Attention over the pairs of a mask by torch.sparse: sampled products, a softmax of rows, and a sparse product."""
+    """Attention over the pairs of a mask: `torch.sparse.sampled_addmm`, a softmax by scatters, and a product of torch.sparse."""
 
     def __init__(self, mask):
         super().__init__()
@@ -272,22 +306,12 @@ class EdgeAttention(torch.nn.Module):
         self.zeros, self.n = mask.to_torch() * 0, mask.shape[0]
 
     def forward(self, q, k, v):
-        scores = (q[self.rows] * k[self.columns]).sum(-1) / math.sqrt(q.shape[1])
+        scores = torch.sparse.sampled_addmm(self.zeros, q / math.sqrt(q.shape[1]), k.t(), beta=0.0).values()
         top = scores.new_full((self.n,), -torch.inf).scatter_reduce(0, self.rows, scores.detach(), "amax")
         weights = torch.exp(scores - top[self.rows])
         total = weights.new_zeros(self.n).index_add(0, self.rows, weights)
         P = torch.sparse_csr_tensor(self.zeros.crow_indices(), self.zeros.col_indices(), weights / total[self.rows], (self.n, self.n))
         return P @ v
-
-
-class SampledAttention(EdgeAttention):
-    """The same with `torch.sparse.sampled_addmm` and `torch.sparse.softmax`, for inference."""
-
-    def forward(self, q, k, v):
-        if torch.is_grad_enabled():
-            return super().forward(q, k, v)
-        scores = torch.sparse.sampled_addmm(self.zeros, q / math.sqrt(q.shape[1]), k.t(), beta=0.0)
-        return torch.sparse.softmax(scores.to_sparse_coo(), 1) @ v
 
 
 class DenseAttention(torch.nn.Module):
@@ -310,7 +334,7 @@ def attention(options, rounds, ratios):
         mask = tm.tensor(near.astype("f4"), format="csr")
         torch.manual_seed(0)
         x = torch.randn(n, 64)
-        attends = {"ours": tm.torch.SparseAttention(mask), "dense": DenseAttention(mask), "torch.sparse": SampledAttention(mask)}
+        attends = {"ours": tm.torch.SparseAttention(mask), "dense": DenseAttention(mask), "torch.sparse": EdgeAttention(mask)}
         project = torch.nn.Linear(64, 192)
         models = {name: Attend(64, attend) for name, attend in attends.items()}
         for model in models.values():

@@ -48,7 +48,7 @@ def _array(values: Any) -> Any:
 
 
 class Lowered:
-    """The arguments of a call with PyTorch's tensors replaced; remembers which of them are differentiable."""
+    """The arguments of a call with PyTorch's tensors replaced; records which of them are differentiable."""
 
     def __init__(self) -> None:
         self.leaves: dict[int, Leaf] = {}
@@ -81,7 +81,7 @@ class Lowered:
         return self._leaf(given, Leaf(self._wide(given_here).resolve_conj().resolve_neg().contiguous()))
 
     def _wide(self, values: Any) -> Any:
-        """Values of 16 bits in 32; the types of all are remembered."""
+        """Values of 16 bits in 32; the types of all are recorded."""
         if values.dtype.is_floating_point or values.dtype.is_complex:
             self._types.append(values.dtype)
         return values.float() if values.dtype in HALF else values

@@ -142,7 +142,7 @@ ENTRANCES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: Entrances whose results are recorded by PyTorch; comparisons are recorded by nobody.
+#: Entrances whose results are recorded by PyTorch; comparisons have no gradient.
 DIFFERENTIABLE = {
     *("einsum by name", "einsum by position", "einsum, beside a tensor", "jit", "jit, in a list", "jit, in a dictionary"),
     *("kernel", "kernel by name", "program", "function", "function of two", "where", "reduction", "matmul", "tensordot"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tamis as tm
+from tamis._elementwise import OPS, apply
 
 torch = pytest.importorskip("torch")
 warnings.filterwarnings("ignore", message="Sparse")
@@ -276,6 +277,21 @@ def test_unsorted_indices_are_refused_with_gradients() -> None:
 def test_schedules_are_kept() -> None:
     A, x = matrix(), leaf(6)
     assert gradcheck(lambda x: tm.einsum("y[i] = A[i,j] * x[j]", A=A, x=x, order="j,i"), (x,))
+
+
+@pytest.mark.parametrize("name", sorted(OPS))
+def test_every_function(name: str) -> None:
+    for low, high in ((0.3, 0.9), (1.3, 2.5), (-0.8, -0.2)):
+        operands = [torch.tensor(np.random.default_rng(k).uniform(low, high, 5), requires_grad=True) for k in range(OPS[name].operands)]
+        try:
+            made = apply(name, *operands)
+        except tm.Error as error:
+            assert error.code == "E0301" and name.startswith("bitwise")
+            continue
+        if made.dtype == torch.bool or not made.isfinite().all():
+            continue
+        assert made.requires_grad
+        assert gradcheck(lambda *operands: apply(name, *operands), operands)
 
 
 def statement(random: np.random.Generator) -> str:
