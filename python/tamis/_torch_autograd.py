@@ -88,9 +88,13 @@ class Lowered:
 
     def _leaf(self, original: Any, leaf: Leaf) -> Any:
         tensor = self._keep(original, leaf.tensor())
-        if leaf.is_recorded:
-            self.leaves[id(tensor)] = leaf
+        self.leaves[id(tensor)] = leaf
         return tensor
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether PyTorch records what is computed from an operand."""
+        return any(leaf.is_recorded for leaf in self.leaves.values())
 
     def _keep(self, original: Any, tensor: Any) -> Any:
         # The identities of tensors are keys, so they live as long as this.
@@ -161,7 +165,8 @@ class Statements:
     ) -> None:
         self.text, self.results, self.options = text, list(results), dict(options or {})
         self.operands = dict(operands)
-        self.names = [name for name, x in operands.items() if isinstance(x, Leaf) and x.is_recorded]
+        #: All leaves, also those without a gradient: PyTorch saves them, and knows if they change before the backward pass.
+        self.names = [name for name, x in operands.items() if isinstance(x, Leaf)]
         #: Computes the results in another way, such as by the loops of a program.
         self.run = run
         #: The adjoints by types of operands, where the caller knows that all else is the same.
@@ -171,9 +176,13 @@ class Statements:
 
     def __call__(self) -> list[Leaf]:
         """The results; PyTorch records them."""
-        if not self.names:
-            return self.compute(self.text, self._tensors({}), self.results)
+        if not any(self.operands[name].is_recorded for name in self.names):
+            tensors = self._tensors({})
+            return self.compute(self.text, tensors, self.results) if self.run is None else self.run(tensors)
         values = [self.operands[name].values for name in self.names]
+        # What is kept for the backward pass are shapes and patterns; PyTorch saves the values, and frees them.
+        shapes = [torch.empty_like(v.detach(), device="meta") for v in values]
+        self.operands.update({name: self.operands[name]._replace(values=s) for name, s in zip(self.names, shapes)})
         outputs = _Statements.apply(self, *values)
         return [made._replace(values=values) for made, values in zip(self.made, outputs)]
 
@@ -321,6 +330,7 @@ class _Statements(torch.autograd.Function):  # type: ignore[misc]
     def forward(ctx: Any, statements: Statements, *values: Any) -> Any:
         wrt = [name for name, needed in zip(statements.names, ctx.needs_input_grad[1:]) if needed]
         made, adjoint, saved = statements.forward(values, wrt)
+        statements.run = None
         statements.made = [leaf._replace(values=leaf.values.to("meta")) for leaf in made]
         ctx.statements, ctx.adjoint, ctx.wrt = statements, adjoint, wrt
         ctx.saved = [leaf._replace(values=None) for leaf in saved]
@@ -361,7 +371,7 @@ def traced_call(compute: Callable[..., Any], function: Any, args: tuple[Any, ...
     """A call of ``compute`` with operands of PyTorch's; ``function``, which is traced, says the same."""
     lowered = Lowered()
     given, named = lowered.tree(args), lowered.tree(kwargs)
-    if not lowered.leaves:
+    if not lowered.is_recorded:
         return lowered.restored(compute(*given, **named))
     traced = _grad._trace_function(function, given, named)
     return _recorded(traced, lowered) if traced.text else traced.rebuild(
@@ -412,7 +422,7 @@ def program_call(program: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
     lowered = Lowered()
     given, named = lowered.tree(args), lowered.tree(kwargs)
     compute = functools.partial(_tamis.Program.__call__, program)
-    if not lowered.leaves:
+    if not lowered.is_recorded:
         return lowered.restored(compute(*given, **named))
     traced = _grad._traceable(program)(given, named)
     by_name = {**dict(zip(program.parameters, given)), **named}

@@ -219,6 +219,48 @@ def test_changed_in_place_after_the_call() -> None:
         y.backward()
 
 
+@pytest.mark.parametrize("entrance", ["einsum", "jit", "program", "operator", "sparse", "Notation"])
+def test_constants_changed_in_place_after_the_call(entrance: str) -> None:
+    # A product's gradient reads its other operand, whether that one has a gradient or not.
+    x, c = leaf(6), torch.arange(1.0, 7.0, dtype=torch.float64)
+    if entrance == "sparse":
+        c = torch.tensor(matrix().to_numpy()).to_sparse_csr()
+        y = tm.einsum("s = C[i,j] * x[j]", C=c, x=x)
+        c.values().mul_(2)
+    else:
+        y = {
+            "einsum": lambda: tm.einsum("s = c[i] * x[i]", c=c, x=x),
+            "jit": lambda: tm.jit(lambda c, x: tm.sum(c * x))(c, x),
+            "program": lambda: tm.program("def f(c, x):\n    s = scalar(0.0)\n    for i in _:\n        s += c[i] * x[i]\n    return s")(c, x),
+            "operator": lambda: tm.vecdot(c, x),
+            "Notation": lambda: tm.torch.Notation("s = c[i] * x[i]")(c=c, x=x),
+        }[entrance]()
+        c.mul_(2)
+    with pytest.raises(RuntimeError, match="inplace"):
+        y.backward()
+
+
+def test_operands_are_freed_after_the_backward_pass() -> None:
+    import gc
+    import weakref
+
+    x, w = torch.ones(1000, requires_grad=True), torch.ones(1000)
+    h = x * 2
+    loss = tm.einsum("s = h[i] * h[i] * w[i]", h=h, w=w)
+    operands = weakref.ref(h), weakref.ref(w)
+    del h, w
+    loss.backward()
+    gc.collect()
+    assert [o() for o in operands] == [None, None], "the result keeps its operands alive"
+
+
+def test_results_do_not_alias_operands() -> None:
+    x = torch.ones(4)
+    y = tm.einsum("y[i] = x[i]", x=x)
+    y += 1
+    assert x.tolist() == [1.0] * 4
+
+
 def test_memory_is_shared_and_freed() -> None:
     x = torch.ones(1000, requires_grad=True)
     y = tm.einsum("y[i] = x[i] * x[i]", x=x)

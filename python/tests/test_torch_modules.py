@@ -105,6 +105,15 @@ def test_graph_convolution() -> None:
         tm.torch.GraphConv(6, 3)(torch.randn(20, 6))
 
 
+def test_the_graph_is_as_precise_as_the_features() -> None:
+    A = tm.tensor([[1 / 3, 0.0], [0.1, 0.7]], format="csr")
+    layer = tm.torch.GraphConv(2, 2, A).double()
+    x = torch.rand(2, 2, dtype=torch.float64)
+    want = torch.tensor(A.to_numpy()) @ x @ layer.weight + layer.bias
+    assert torch.allclose(layer(x), want, rtol=1e-14, atol=0)
+    assert layer.float()(x.float()).dtype == torch.float32
+
+
 @pytest.mark.parametrize("heads, concat", [(1, True), (2, True), (3, False)])
 def test_graph_attention(heads: int, concat: bool) -> None:
     P = (graph() + tm.eye(20)).convert("csr").pattern

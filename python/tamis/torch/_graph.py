@@ -74,17 +74,22 @@ class GraphConv(_OnGraph):
             return None, adjacency
         if isinstance(adjacency, SparseTensor):
             adjacency = adjacency.to_tensor()
-        A = _construct.tensor(adjacency).astype("f32")
-        plain = Notation("y[i,f] = A[i,j] * x[j,f]", constants={"A": A})
-        biased = Notation("y[i,f] = sum[j](A[i,j] * x[j,f]) + c[f]", constants={"A": A})
-        return plain, biased
+        A = _construct.tensor(adjacency)
+        made = {}
+        for dtype, ours in ((torch.float32, "f32"), (torch.float64, "f64")):
+            constants = {"A": A.astype(ours)}
+            plain = Notation("y[i,f] = A[i,j] * x[j,f]", constants=constants)
+            made[dtype] = plain, Notation("y[i,f] = sum[j](A[i,j] * x[j,f]) + c[f]", constants=constants)
+        return made, None
 
     def forward(self, x: Any, adjacency: Any = None) -> Any:
         """The features of the nodes after a step; ``x`` is a dense matrix, or a sparse one of PyTorch's."""
-        plain, biased = self._functions(adjacency)
-        if plain is None:
-            made = einsum("y[i,f] = A[i,j] * x[j,f]", A=biased, x=x @ self.weight, format="dense")
+        functions, learned = self._functions(adjacency)
+        if functions is None:
+            made = einsum("y[i,f] = A[i,j] * x[j,f]", A=learned, x=self._mixed(x), format="dense")
             return made if self.bias is None else made + self.bias
+        # The graph is as precise as the weights; those of 16 bits are computed in f32.
+        plain, biased = functions[torch.float64 if self.weight.dtype == torch.float64 else torch.float32]
         if self.in_channels < self.out_channels and _is_strided(x):
             made = plain(x=x) @ self.weight
             return made if self.bias is None else made + self.bias

@@ -174,7 +174,8 @@ def _pullback(key: str, values: list[torch.Tensor], above: list[torch.Tensor]) -
         given = [g.float() if g.dtype in HALF else g for g in above]
         statements.made = [Leaf(g.to("meta"), function._bound.get(name)) for name, g in zip(function.results, given)]
         leaves = [statements.operands[name].values for name in statements.names]
-        made = dict(zip(statements.names, statements.pullback(None, statements.names, leaves, [], given)))
+        wrt = [name for name, v in zip(statements.names, leaves) if v.requires_grad]
+        made = dict(zip(statements.names, statements.pullback(None, wrt, leaves, [], given)))
         found = [made.get(name) for name in function.names]
     return [torch.zeros_like(v, memory_format=torch.contiguous_format) if g is None else g.to(v.dtype) for v, g in zip(values, found)]
 
