@@ -73,6 +73,7 @@ if _TYPE_CHECKING:
     from . import graph as graph
     from . import linalg as linalg
     from . import plot as plot
+    from . import torch as torch
     from ._creation import (
         arange,
         empty,
@@ -283,7 +284,7 @@ _PLACES = {name: module for module, names in _LATER.items() for name in names}
 def __getattr__(name: str) -> _Any:
     from importlib import import_module
 
-    if name in ("graph", "linalg", "plot"):
+    if name in ("graph", "linalg", "plot", "torch"):
         return import_module(f".{name}", __name__)
     place = _PLACES.get(name)
     if place is None:

@@ -10,6 +10,7 @@ from . import _subscripts, _tamis
 from ._errors import Error, fail
 from ._lazy_import import np
 from ._tensor import Tensor
+from ._torch_operands import involves_torch
 from ._trace import Tracer, trace_einsum
 
 
@@ -73,6 +74,17 @@ def einsum(
         if isinstance(text, str) and (tensors or not _subscripts.is_subscripts(text)):
             return trace_einsum(text, *operands, **tensors)
         return _subscripts.einsum(trace_einsum, text, operands, tensors)
+    if involves_torch(operands, tensors):
+        from ._torch_autograd import eager_call, notation_call
+
+        if out is not None:
+            raise fail("E0303", "`out` is an array of NumPy's, and operands are PyTorch's", "leave `out` out: the result is PyTorch's")
+        options = {"format": format, "order": order, "schedule": schedule}
+        if isinstance(text, str) and (tensors or not _subscripts.is_subscripts(text) or any(options.values())):
+            return notation_call(text, operands, tensors, options)
+        if not isinstance(text, str):
+            text, operands = _subscripts.from_lists((text, *operands))
+        return eager_call(einsum, (text,), operands, {})
     if out is not None and format is None and not isinstance(out, tuple):
         format = "dense"
     if not isinstance(text, str) or (not tensors and _subscripts.is_subscripts(text)):

@@ -15,6 +15,7 @@ from . import _construct, _tamis, _tensor
 from ._errors import fail
 from ._lazy_import import np
 from ._shape_utils import Shape, format_levels, broadcast_shapes, num_elements, check_size, is_strided, default_sparse_format
+from ._torch_operands import involves_torch
 from ._trace import Symbolic, Tracer, trace_elementwise
 
 if TYPE_CHECKING:
@@ -93,6 +94,10 @@ def apply(name: str, *given: Any) -> Any:
     >>> apply("exp", tm.tensor([[0.0, 1.0]], format="csr")).fill_value
     np.float64(1.0)
     """
+    if involves_torch(*given):
+        from ._torch_autograd import eager_call
+
+        return eager_call(apply, (name,), given, {})
     for operand in given:
         if isinstance(operand, Tracer):
             return trace_elementwise(name, given)

@@ -243,14 +243,26 @@ def _evaluate(text: str, tensors: dict[str, Any], format: dict[str, str] | None 
     return dict(zip((name for name, _ in results), found))
 
 
+def _on_pattern(rank: int, format: str) -> tuple[str, dict[str, Any]]:
+    """The notation that stores a gradient `g` on the pattern `P` of `zeros`."""
+    access = f"[{','.join(f'i{k}' for k in range(rank))}]" if rank else ""
+    return f"h{access} = zeros{access} + P{access} * g{access}", {"format": {"h": format}}
+
+
 def _like(gradient: Any, operand: Any) -> Any:
     """A gradient in the type of its operand, on the coordinate arrays of its operand."""
     if not isinstance(operand, _tamis.Tensor):
         return gradient
     if gradient.dtype != operand.dtype:
         gradient = gradient.astype(operand.dtype)
-    if operand.stores_all or operand.is_pattern or not gradient.same_pattern(operand):
+    if operand.stores_all or operand.is_pattern:
         return gradient
+    if not gradient.same_pattern(operand):
+        # It stores less, such as a diagonal or what a mask keeps.
+        text, options = _on_pattern(operand.ndim, _levels(operand))
+        gradient = _tamis.einsum(text, zeros=_zeros(operand), P=operand.sparsity_pattern(), g=gradient, **options)
+        if not gradient.same_pattern(operand):
+            return gradient
     return operand.with_values(_construct.asarray(gradient.values), operand.dtype.type(0))
 
 

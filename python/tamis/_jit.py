@@ -12,6 +12,7 @@ from ._errors import Error, InvalidType, fail
 from ._operators import Operators
 from ._reductions import Reductions
 from ._shape_utils import num_elements
+from ._torch_operands import involves_torch
 from ._array_methods import ArrayMethods
 from ._trace import Graph, Tracer, is_weak, split_statement, trace_cast, trace_reshape, trace_transpose
 
@@ -132,6 +133,10 @@ class Jit:
         self._traces: dict[Any, _Trace] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if involves_torch(args, kwargs):
+            from ._torch_autograd import traced_call
+
+            return traced_call(self, self, args, kwargs)
         trace, flat = self._traced(args, kwargs)
         if any(isinstance(x, Tracer) for x in flat):
             # Inside of another traced function it is traced as a part of that.
@@ -266,6 +271,8 @@ def _seen(value: Tracer, tensor: Any) -> Any:
     from ._manipulation import expand_dims, squeeze
 
     hidden = tuple(k for k, s in enumerate(value.subscripts) if s is None)
+    if not isinstance(tensor, _tamis.Tensor) and hasattr(tensor, "permute"):
+        return _seen_in_torch(value, tensor, hidden)
     if hidden:
         tensor = squeeze(tensor, hidden)
     places = [s for s in value.subscripts if s is not None]
@@ -274,6 +281,19 @@ def _seen(value: Tracer, tensor: Any) -> Any:
         tensor = tensor.transpose(order)
     added = tuple(d for d in range(value.ndim) if d not in places)
     return expand_dims(tensor, axis=added) if added else tensor
+
+
+def _seen_in_torch(value: Tracer, tensor: Any, hidden: tuple[int, ...]) -> Any:
+    """The same for a result that is PyTorch's."""
+    for k in reversed(hidden):
+        tensor = tensor.squeeze(k)
+    places = [s for s in value.subscripts if s is not None]
+    if places != sorted(places):
+        tensor = tensor.permute(sorted(range(len(places)), key=lambda k: places[k]))
+    for d in range(value.ndim):
+        if d not in places:
+            tensor = tensor.unsqueeze(d)
+    return tensor
 
 
 def _is_data(value: Any) -> bool:

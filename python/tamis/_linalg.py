@@ -10,6 +10,7 @@ from ._errors import fail
 from ._lazy_import import np
 from ._returns import library_of
 from ._shape_utils import normalize_axis, format_levels, broadcast_shapes, num_elements, check_size, is_strided
+from ._torch_operands import accepts_torch
 from ._trace import Tracer, trace_product
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def _plain(given: Any) -> Any:
     return given if isinstance(given, (_tamis.Tensor, Tracer)) else _construct.asarray(given)
 
 
+@accepts_torch
 def matmul(a: Any, b: Any, /) -> Tensor:
     """The product of matrices, vectors, or stacks of matrices: ``a @ b``, as ``numpy.matmul``; always a tensor.
 
@@ -48,6 +50,7 @@ def matmul(a: Any, b: Any, /) -> Tensor:
     return _matmul(a, b, _tamis.einsum)  # type: ignore[no-any-return]
 
 
+@accepts_torch
 def product(a: Any, b: Any) -> Any:
     """``a @ b``, as the operator gives it: an array of NumPy or PyTorch if an operand is, and the result dense.
 
@@ -154,6 +157,7 @@ def _text(left: str, right: str, result: str, boolean: bool) -> str:
     return f"{access('r', result)} = {body}"
 
 
+@accepts_torch
 def tensordot(a: Any, b: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> Tensor:
     """Multiplies and sums over pairs of axes, as ``numpy.tensordot``.
 
@@ -192,6 +196,7 @@ def tensordot(a: Any, b: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -> 
     return _product(a, b, left, "".join(right), result)
 
 
+@accepts_torch
 def outer(a: Any, b: Any, /) -> Tensor:
     """The product of every element with every other: ``r[i,j] = a[i] * b[j]``.
 
@@ -203,6 +208,7 @@ def outer(a: Any, b: Any, /) -> Tensor:
     return tensordot(a, b, axes=0)
 
 
+@accepts_torch
 def vecdot(a: Any, b: Any, /, *, axis: int = -1) -> Tensor:
     """The sum over one axis of ``conj(a) * b``, broadcast over the others.
 

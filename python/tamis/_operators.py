@@ -180,6 +180,13 @@ class Operators:
         made = _elementwise.apply(name, *inputs)
         return written(made, next(filter(None, map(library_of, inputs)), ""))
 
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), options: Any = None) -> Any:
+        """PyTorch's functions that the package has are the package's: ``torch.relu(A)``, ``torch.matmul(A, x)``."""
+        from ._torch_functions import call
+
+        return call(function, args, options or {})
+
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         """NumPy's functions that the package has are the package's; others take dense tensors only, and no sparse ones."""
         from ._numpy_functions import call

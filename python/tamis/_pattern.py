@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _construct, _tamis
 from ._errors import fail
+from ._torch_operands import involves_torch
 
 if TYPE_CHECKING:
     from ._tensor import Tensor
@@ -99,16 +100,21 @@ class Pattern:
         """The bytes of the coordinate arrays."""
         return self._tensor.nbytes  # type: ignore[no-any-return]
 
-    def with_values(self, values: Any, fill_value: Any = 0) -> Tensor:
-        """The tensor that stores these values, in storage order; nothing is copied.
+    def with_values(self, values: Any, fill_value: Any = 0) -> Any:
+        """The tensor that stores these values, in storage order; nothing is copied. Values of PyTorch give a
+        :class:`tamis.torch.SparseTensor`, through which gradients flow.
 
         >>> import tamis as tm, numpy as np
         >>> P = tm.gallery.laplacian(3).pattern
         >>> P.with_values(np.ones(P.nnz, dtype="float32")).dtype
         dtype('float32')
         """
+        if involves_torch(values):
+            from ._torch_layouts import sparse_tensor
+
+            return sparse_tensor(self, values, fill_value)
         given = values if isinstance(values, _tamis.Tensor) else _construct.asarray(values)
-        return self._tensor.with_values(given, given.dtype.type(fill_value))  # type: ignore[no-any-return]
+        return self._tensor.with_values(given, given.dtype.type(fill_value))
 
     def as_tensor(self) -> Tensor:
         """The pattern as a tensor of truth values, true where an element is stored."""

@@ -6,6 +6,7 @@ from typing import Any, Callable, Iterable, overload
 
 from . import _tamis
 from ._errors import fail
+from ._torch_operands import involves_torch
 
 
 class Program(_tamis.Program):
@@ -13,6 +14,13 @@ class Program(_tamis.Program):
 
     ``name``, ``parameters``, ``results`` and ``text`` say what it is; ``str(p)`` is the program as it was understood.
     """
+
+    def __call__(self, *operands: Any, **tensors: Any) -> Any:
+        if involves_torch(operands, tensors):
+            from ._torch_autograd import program_call
+
+            return program_call(self, operands, tensors)
+        return super().__call__(*operands, **tensors)
 
     def __repr__(self) -> str:
         return f"<tamis.Program {self.name}({', '.join(self.parameters)}) -> {', '.join(self.results)}>"

@@ -15,6 +15,7 @@ from ._errors import fail
 from ._lazy_import import np
 from ._returns import number
 from ._shape_utils import normalize_axes, normalize_axis, num_elements, check_size, is_strided
+from ._torch_operands import accepts_torch
 from ._trace import Symbolic, Tracer, trace_reduction
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def _wide(dtype: np.dtype[Any]) -> str:
     return "i64({0})" if dtype.kind in "bi" and dtype.itemsize < 8 else "{0}"
 
 
+@accepts_torch
 def sum(
     x: Any, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False, over: Any = None
 ) -> Tensor:
@@ -101,6 +103,7 @@ def sum(
     return made if dtype is None else made.astype(dtype)
 
 
+@accepts_torch
 def prod(
     x: Any, /, axis: Axis = None, *, dtype: DTypeLike | None = None, keepdims: bool = False, over: Any = None
 ) -> Tensor:
@@ -126,6 +129,7 @@ def _not_empty(x: Any, axis: Axis, what: str) -> None:
         )
 
 
+@accepts_torch
 def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = None) -> Tensor:
     """The least element over axes; NaN if there is one.
 
@@ -140,6 +144,7 @@ def min(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = Non
     return _reduce(x, "min", axis, keepdims)
 
 
+@accepts_torch
 def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = None) -> Tensor:
     """The greatest element over axes; NaN if there is one.
 
@@ -154,6 +159,7 @@ def max(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = Non
     return _reduce(x, "max", axis, keepdims)
 
 
+@accepts_torch
 def any(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = None) -> Tensor:
     """Whether there is an element that is not zero.
 
@@ -167,6 +173,7 @@ def any(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = Non
     return _reduce(x, "any", axis, keepdims, "{0}" if x.dtype == bool else "{0} != 0", 0)
 
 
+@accepts_torch
 def all(x: Any, /, axis: Axis = None, *, keepdims: bool = False, over: Any = None) -> Tensor:
     """Whether no element is zero.
 
@@ -195,6 +202,7 @@ def _count(x: Any, axis: Axis) -> int:
     return num_elements(x.shape[a] for a in normalize_axes(axis, x.ndim))
 
 
+@accepts_torch
 def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The arithmetic mean over axes; of integers as ``float64``.
 
@@ -207,6 +215,7 @@ def mean(x: Any, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     return _elementwise.apply("divide", _reduce(x, "sum", axis, keepdims, body, 0), float(_count(x, axis)))
 
 
+@accepts_torch
 def var(x: Any, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance over axes; the sum of squares is divided by ``n - correction``.
 
@@ -237,6 +246,7 @@ def _spread(x: Any, axis: Axis, correction: float) -> float:
     return builtins.max(float(_count(x, axis)) - correction, 0.0)
 
 
+@accepts_torch
 def std(x: Any, /, axis: Axis = None, *, correction: float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation over axes.
 

@@ -1,7 +1,8 @@
 """PyTorch interoperability: conversion of strided and sparse tensors, both ways. Imported on first use.
 
 Every layout comes in with its own levels: batch dimensions are dense levels above a compressed matrix, dense dimensions are
-dense levels below it. A tensor that requires a gradient is refused, because no derivatives are recorded here.
+dense levels below it. Conversion records no derivatives, so a tensor that requires a gradient is refused: what differentiates is in
+`_torch_autograd`.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ def refuse_gradient(data: Any) -> None:
     elif isinstance(data, torch.Tensor) and _requires_gradient(data, torch):
         raise fail(
             "E0710",
-            f"a PyTorch tensor of shape {tuple(data.shape)} requires a gradient, which Tamis would not propagate",
+            f"a PyTorch tensor of shape {tuple(data.shape)} requires a gradient, which would be lost here",
             "write `x.detach()` if no gradient is needed",
             "compute inside `with torch.no_grad():`, where PyTorch records nothing either",
-            "give the derivative yourself: call Tamis in the `forward` and `backward` of a `torch.autograd.Function`",
+            "operands of `tamis.einsum`, of operators, and arguments of `tamis.jit` functions and kernels have derivatives: pass it there",
         )
 
 

@@ -1,4 +1,4 @@
-"""Gradients that would be lost: a PyTorch tensor that requires one is refused wherever a tensor can enter.
+"""Gradients that would be lost: a PyTorch tensor that requires one is differentiated or refused, wherever a tensor can enter.
 
 Without PyTorch, a stand-in takes its place, with the part of its interface that is used here; the other half is skipped.
 """
@@ -142,10 +142,24 @@ ENTRANCES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+#: Entrances whose results are recorded by PyTorch; comparisons have no gradient.
+DIFFERENTIABLE = {
+    *("einsum by name", "einsum by position", "einsum, beside a tensor", "jit", "jit, in a list", "jit, in a dictionary"),
+    *("kernel", "kernel by name", "program", "function", "function of two", "where", "reduction", "matmul", "tensordot"),
+    *(name for name in ENTRANCES if name.endswith(("left", "right"))),
+}
+
+
 @pytest.mark.parametrize("entrance", ENTRANCES)
-def test_refused_wherever_tensors_enter(entrance: str, torch: Any) -> None:
+def test_differentiated_or_refused_wherever_tensors_enter(entrance: str, torch: Any) -> None:
     if entrance.endswith("left") and torch.Tensor is StandIn:
         pytest.skip("what PyTorch's own operators do is not stood in for")
+    if entrance in DIFFERENTIABLE and torch.Tensor is not StandIn:
+        x = torch.ones(3, requires_grad=True, dtype=torch.float64)
+        made = ENTRANCES[entrance](x)
+        assert isinstance(made, torch.Tensor)
+        assert made.requires_grad or made.dtype == torch.bool
+        return
     with pytest.raises(tm.Error) as caught:
         ENTRANCES[entrance](torch.ones(3, requires_grad=True, dtype=None))
     error = caught.value
@@ -154,11 +168,14 @@ def test_refused_wherever_tensors_enter(entrance: str, torch: Any) -> None:
 
 def test_fills_and_single_numbers(torch: Any) -> None:
     one = torch.ones(requires_grad=True) if torch.Tensor is StandIn else torch.ones((), requires_grad=True)
+    recorded = [lambda: CSR * one, lambda: tm.einsum("y[i] = s * x[i]", s=one, x=np.ones(3))]
+    if torch.Tensor is not StandIn:
+        assert all(call().requires_grad for call in recorded)
+        recorded = []
     for call in (
+        *recorded,
         lambda: tm.tensor(np.ones(3), format="sparse", fill=one),
         lambda: tm.full((3,), one),
-        lambda: CSR * one,
-        lambda: tm.einsum("y[i] = s * x[i]", s=one, x=np.ones(3)),
         lambda: tm.linspace(0, one, 3),
         lambda: tm.tensor([1.0, one]),
     ):

@@ -106,7 +106,7 @@ def test_one_block_of_everything() -> None:
 def test_tensors_without_values() -> None:
     x = torch.ones(3)
     for given in (torch.empty(3, device="meta"), torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
-                  torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), torch.zeros(3, dtype=torch.bfloat16)):
+                  torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)):
         for call in (tm.asarray, tm.tensor, tm.jit(lambda v: v + 1), lambda v: tm.ones(3) * v, lambda v: tm.einsum("s = x[i]", x=v)):
             with pytest.raises(tm.Error) as caught:
                 call(given)
@@ -115,16 +115,19 @@ def test_tensors_without_values() -> None:
         torch.vmap(lambda v: tm.asarray(v).to_torch())(torch.ones(2, 3))
 
 
-def test_forward_and_functional_gradients_are_refused() -> None:
+def test_forward_gradients() -> None:
     import torch.autograd.forward_ad as forward
 
     with forward.dual_level():
-        dual = forward.make_dual(torch.ones(3), torch.ones(3))
+        dual = forward.make_dual(torch.ones(3), torch.arange(3.0))
+        assert forward.unpack_dual(tm.einsum("s = x[i] * x[i]", x=dual)).tangent == 6.0
+
+
+def test_transformations_of_functions_are_refused() -> None:
+    for call in (torch.func.grad(lambda x: tm.einsum("s = x[i]", x=x)), torch.vmap(lambda x: tm.einsum("s = x[i] * 2", x=x))):
         with pytest.raises(tm.Error) as caught:
-            tm.einsum("s = x[i]", x=dual)
-        assert caught.value.code == "E0710"
-    with pytest.raises(tm.Error):
-        torch.func.grad(lambda x: tm.einsum("s = x[i]", x=x).to_torch())(torch.ones(3))
+            call(torch.ones(3, 2))
+        assert any("transformations" in help for help in caught.value.help)
 
 
 def test_a_function_with_a_derivative_of_its_own() -> None:
@@ -133,11 +136,11 @@ def test_a_function_with_a_derivative_of_its_own() -> None:
     class Product(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):  # type: ignore[no-untyped-def]
-            return tm.einsum("y[i] = A[i,j] * x[j]", A=A, x=x).to_torch()
+            return tm.einsum("y[i] = A[i,j] * x[j]", A=A, x=x)
 
         @staticmethod
         def backward(ctx, above):  # type: ignore[no-untyped-def]
-            return tm.einsum("g[j] = A[i,j] * y[i]", A=A, y=above).to_torch()
+            return tm.einsum("g[j] = A[i,j] * y[i]", A=A, y=above)
 
     x = torch.tensor([1.0, 1.0], dtype=torch.float64, requires_grad=True)
     Product.apply(x).sum().backward()

@@ -44,7 +44,9 @@ def test_a_program_is_checked(tmp_path: pathlib.Path) -> None:
     first = len(lines) + 1
     program = tmp_path / "program.py"
     program.write_text("\n".join([*lines, *(f"reveal_type({expression})" for expression in REVEALED)]) + "\n")
-    found, _, _ = api.run(["--strict", "--no-error-summary", "--follow-imports=silent", str(program)])
+    # A cache of an earlier run would know the program, and reveal nothing.
+    cache = f"--cache-dir={tmp_path / 'cache'}"
+    found, _, _ = api.run(["--strict", "--no-error-summary", "--follow-imports=silent", cache, str(program)])
     said = {int(line.split(":")[1]): line for line in found.splitlines() if str(program) in line}
     assert not [line for line in said.values() if "error:" in line], found
     for number, (expression, wanted) in enumerate(REVEALED.items(), first):

@@ -351,6 +351,39 @@ pub(crate) fn einsum_array<'py>(
     if is_row_major(&tensor) { give(py, tensor) } else { wrap(py, tensor, false) }
 }
 
+/// Computes index notation for another library's tensors: each result as a writable array if it is
+/// dense, else as its sparsity pattern, a writable array of its values, and its fill. Nothing is
+/// copied unless an operand shares the memory.
+#[pyfunction]
+#[pyo3(signature = (text, /, *, format=None, order=None, schedule=None, **tensors))]
+pub(crate) fn einsum_parts<'py>(
+    py: Python<'py>,
+    text: &str,
+    format: Option<&Bound<'py, PyAny>>,
+    order: Option<&Bound<'py, PyAny>>,
+    schedule: Option<&str>,
+    tensors: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let request = EinsumRequest::new(py, format, order, schedule)?;
+    let results = computed(py, text, &PyTuple::empty(py), tensors, request)?;
+    results.into_tensors().into_iter().map(|tensor| parts(py, tensor)).collect()
+}
+
+/// A tensor as a writable array, or as a sparsity pattern, its values and its fill.
+fn parts(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
+    if is_row_major(&tensor) {
+        return give(py, tensor);
+    }
+    let pattern = tensor.pattern().map_err(|d| errors::raise_one(py, d))?;
+    let (values, fill) = (tensor.values().cloned(), tensor.fill());
+    let Some(values) = values else { return wrap(py, tensor, false) };
+    drop(tensor);
+    let count = values.len() as u64;
+    let values = arrays::give_values(py, values, &[count])?;
+    let parts = (wrap(py, pattern, false)?, values, arrays::scalar(py, fill)?);
+    Ok(parts.into_pyobject(py)?.into_any())
+}
+
 fn computed<'py>(
     py: Python<'py>,
     text: &str,
