@@ -10,6 +10,7 @@ mod conformance_writing;
 mod contraction_paths;
 mod convolutions;
 mod derivatives;
+mod dilation;
 mod filetests;
 mod fuzz;
 mod gathers;
