@@ -22,6 +22,9 @@ fn tensor(shape: &[u64], places: &BTreeSet<Vec<i64>>, format: &str) -> Tensor {
 /// A loop: its index and its trip count.
 type Loop = (&'static str, i64);
 
+/// Indices with their coefficients.
+type Terms = &'static [(&'static str, i64)];
+
 /// A subscript `sum(coefficient * index) + constant`.
 #[derive(Clone)]
 struct Subscript {
@@ -129,7 +132,7 @@ const MATRICES: [&str; 7] =
 /// In a dilated window only the coordinates that inner loops reach count.
 #[test]
 fn dilated_windows_are_exact() {
-    let cases: &[(&[Loop], &[(&'static str, i64)], i64)] = &[
+    let cases: &[(&[Loop], Terms, i64)] = &[
         (&[("i", 25), ("k", 3)], &[("i", 1), ("k", 2)], 0),
         (&[("i", 25), ("k", 5)], &[("k", 2), ("i", 1)], 0),
         (&[("i", 25), ("k", 4)], &[("i", 1), ("k", 3)], 0),
@@ -150,7 +153,7 @@ fn dilated_windows_are_exact() {
     ];
     for (loops, terms, constant) in cases {
         let subscript = Subscript::new(terms, *constant);
-        exact(loops, &[subscript.clone()], false, 11, &LISTS);
+        exact(loops, std::slice::from_ref(&subscript), false, 11, &LISTS);
         exact(loops, &[Subscript { constant: constant - 3, ..subscript }], true, 11, &LISTS);
     }
 }

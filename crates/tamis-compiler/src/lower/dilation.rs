@@ -112,7 +112,7 @@ impl Lowerer<'_> {
         let reduced = depends(&sub.node, index);
         let entered = access.level > 0 && depends(&subs[access.level - 1].node, index) && !reduced;
         // Windows that no loop has begun are not located yet.
-        if !reduced && !(entered && self.entered(access) > 0) {
+        if !(reduced || entered && self.entered(access) > 0) {
             return None;
         }
         let window = self.dilated(sub, index)?;

@@ -103,6 +103,7 @@ impl Lowerer<'_> {
         self.warn_of_open_windows(&body, index);
         let body = self.limit_copies(body);
         self.report_looplets(index, &body);
+        self.warn_of_wide_windows(index, &body);
         let sparse = self.sparse_accesses(index, &body);
         let around = std::mem::replace(&mut self.sparse_along[index.index()], sparse);
         self.depth += 1;
