@@ -491,3 +491,49 @@ fn padding_generated_programs_adds_no_work() {
     }
     assert!(silent.is_empty(), "{} programs\n{}", silent.len(), silent[..silent.len().min(12)].join("\n"));
 }
+
+/// A loop in which a sparse operand is only searched for is reported, unless a dense operand moves
+/// with all of its loops or the program asks for the search.
+#[test]
+fn searches_in_each_iteration_are_reported() {
+    for (value, reported) in [
+        ("A[i, j % 2000] * x[j]", true),
+        ("A[i, j // 2] * x[j]", true),
+        ("A[i, p[j]] * x[j]", true),
+        ("A[i, follow(j % 2000)] * x[j]", false),
+        ("V[j % 2000] * x[j]", false),
+        ("A[i, j // 2] * B[i, j]", false),
+    ] {
+        let operands = [("A", 2), ("B", 2), ("V", 1), ("p", 1), ("x", 1)];
+        let operands: Vec<_> = operands.into_iter().filter(|(name, _)| value.contains(&format!("{name}["))).collect();
+        let names: Vec<&str> = operands.iter().map(|(name, _)| *name).collect();
+        let text = format!(
+            "def f({}):\n    y = tensor(\"dense\", shape=(3,))\n    for i in range(3):\n        for j in range(4000):\n            y[i] += {value}\n    return y\n",
+            names.join(", ")
+        );
+        let program = Program::parse(&text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
+        let tensors: Vec<Tensor> = operands
+            .iter()
+            .map(|(name, rank)| {
+                let columns = if ["A", "V"].contains(name) { 2000 } else { 4000 };
+                let shape = if *rank == 2 { vec![3, columns] } else { vec![columns] };
+                let count = shape.iter().product::<u64>() as usize;
+                let values = (0..count).map(|k| i64::from(k % 500 == 7)).collect::<Vec<i64>>();
+                let format = match *name {
+                    "A" | "B" => "csr",
+                    "V" => "sparse",
+                    _ => "dense",
+                };
+                let format = Format::parse(format, *rank).unwrap();
+                Tensor::from_dense(&shape, values.into(), &format, Value::I64(0)).unwrap()
+            })
+            .collect();
+        let (_, warnings) = cost(&program, &tensors).unwrap();
+        let found = warnings.iter().any(|d| {
+            let message = d.message.contains("visits all 4000 coordinates, not only those that `A` stores");
+            message && d.code == tamis_ir::Code::E0611 && !d.help.is_empty()
+        });
+        assert_eq!(found, reported, "{text}\n{warnings:?}");
+        assert!(reported || warnings.is_empty(), "{text}\n{warnings:?}");
+    }
+}
