@@ -62,6 +62,33 @@ def test_loops_bounded_by_what_is_stored_are_silent(text: str) -> None:
     assert raised(lambda: tm.einsum(text, **{name: t for name, t in names.items() if re.search(rf"\b{name}\[", text)})) == []
 
 
+@pytest.mark.parametrize(
+    ("value", "reported"),
+    [
+        ("A[i, j % 128]", True),  # a remainder has no structure along j, so each element is searched for
+        ("A[i, j // 2]", True),
+        ("A[i, p[j]]", True),
+        ("A[i, follow(j % 128)]", False),  # as written
+        ("V[j % 128]", False),  # x is dense, and moves with j, too
+        ("A[i % 64, j // 2] * A[i, j // 2]", True),
+    ],
+)
+def test_searches_in_each_iteration_are_reported(value: str, reported: bool) -> None:
+    given = {"A": A, "V": V, "p": np.arange(256) % N, "x": np.ones(256)}
+    given = {name: t for name, t in given.items() if f"{name}[" in value or name == "x"}
+    text = f"""
+def f({", ".join(given)}):
+    y = tensor("dense", shape=(128,))
+    for i in range(128):
+        for j in range(256):
+            y[i] += {value} * x[j]
+    return y
+"""
+    found = raised(lambda: tm.program(text)(*given.values()))
+    assert bool(found) == reported
+    assert all("[E0611]" in w and "all 256 coordinates" in w and "`A` stores" in w and "Help" in w for w in found)
+
+
 def test_programs_are_reported_when_operands_grow() -> None:
     column_max = tm.program(
         """

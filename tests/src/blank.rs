@@ -29,6 +29,17 @@ pub fn count() -> u64 {
 
 /// The program with this index.
 pub fn case(seed: u64) -> Case {
+    make(seed, 0, "s += A[@] * min(X[@], 2) + 1")
+}
+
+/// [`case`], with every dimension larger by `padding`, and a first statement without a constant
+/// term: the same loops over the same stored elements.
+pub fn padded(seed: u64, padding: u64) -> Case {
+    // Consecutive programs differ in one choice only.
+    make(seed.wrapping_mul(0x9e37) % count(), padding, "s += A[@] * min(X[@], 2)")
+}
+
+fn make(seed: u64, padding: u64, first: &str) -> Case {
     let mut number = seed as usize;
     let mut take = |choices: usize| {
         let choice = number % choices;
@@ -38,12 +49,13 @@ pub fn case(seed: u64) -> Case {
     let (temporary, write, fill) = (take(2) == 1, WRITES[take(WRITES.len())], FILLS[take(FILLS.len())]);
     let all: Vec<(usize, &str)> = (1..=3).flat_map(|rank| targets(rank).into_iter().map(move |f| (rank, f))).collect();
     let (rank, format) = all[take(all.len())];
-    let sizes = &[4u64, 3, 5][..rank];
+    let before = &[4u64, 3, 5][..rank];
+    let sizes: Vec<u64> = before.iter().map(|size| size + padding).collect();
     let names = &["i", "j", "k"][..rank];
     let shape: Vec<String> = sizes.iter().map(u64::to_string).collect();
     let shape = if rank == 1 { format!("({},)", shape[0]) } else { format!("({})", shape.join(", ")) };
     let element = names.join(", ");
-    let mirrored: Vec<String> = names.iter().zip(sizes).map(|(name, size)| format!("{} - {name}", size - 1)).collect();
+    let mirrored: Vec<String> = names.iter().zip(&sizes).map(|(name, size)| format!("{} - {name}", size - 1)).collect();
     let outside = element.replacen('i', "~(i - 1)", 1);
     let mut text = String::from("def program(A):\n    s = scalar(0.0)\n    t = scalar(0.0)\n    u = scalar(0.0)\n");
     let mut depth = 1;
@@ -55,21 +67,22 @@ pub fn case(seed: u64) -> Case {
         depth = 2;
     }
     let mut nest = |body: &str| {
-        for (k, (name, size)) in names.iter().zip(sizes).enumerate() {
+        for (k, (name, size)) in names.iter().zip(&sizes).enumerate() {
             let _ = writeln!(text, "{:1$}for {name} in range({size}):", "", 4 * (depth + k));
         }
         for line in body.replace('@', &element).replace('!', &mirrored.join(", ")).lines() {
             let _ = writeln!(text, "{:1$}{line}", "", 4 * (depth + rank));
         }
     };
-    nest("s += A[@] * min(X[@], 2) + 1");
+    nest(first);
     nest(&format!("t += coalesce(min(X[{outside}], 3), 5) * A[@]"));
     nest(write);
     nest("u += min(X[@], 7)");
     text += if temporary { "    return s, t, u\n" } else { "    return s, t, u, X\n" };
     let mut random = Random(seed);
-    let cells: u64 = sizes.iter().product();
+    let cells: u64 = before.iter().product();
     let number = |random: &mut Random| Value::F64(if random.one_in(2) { random.below(5) as f64 - 1.0 } else { 0.0 });
     let values = (0..cells).map(|_| number(&mut random)).collect();
-    Case { text, inputs: vec![("A".into(), Input { shape: sizes.to_vec(), values, dtype: DType::F64 })] }
+    let input = Input { shape: before.to_vec(), values, dtype: DType::F64 };
+    Case { text, inputs: vec![("A".into(), input.padded(&sizes))] }
 }

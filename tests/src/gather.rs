@@ -2,7 +2,7 @@
 //! `A[r[i], j]`, `A[max(i - 1, 0), j]` or `A[r[q[i]], c[j]]`, bound to names or not, permissive or
 //! not.
 
-use crate::generate::{Case, Input};
+use crate::generate::{Case, Input, enlarged};
 use crate::random::Random;
 use std::fmt::Write;
 use tamis_ir::{DType, Value};
@@ -29,10 +29,11 @@ fn places(random: &mut Random, count: u64, size: u64, wrong: bool) -> Input {
     Input { shape: vec![count], values: (0..count).map(|_| Value::I64(value())).collect(), dtype: DType::I64 }
 }
 
-/// A random program with inputs. With `wrong`, some of the indices are out of bounds.
-fn make(seed: u64, wrong: bool) -> Case {
+/// A random program with inputs. With `wrong`, some of the indices are out of bounds. Dimensions
+/// without indices are larger by `padding`.
+fn make(seed: u64, wrong: bool, padding: u64) -> Case {
     let mut random = Random(seed ^ 0x6a74_6865_7200);
-    let sizes = Sizes {
+    let mut sizes = Sizes {
         i: random.below(5) as u64,
         j: if random.one_in(8) { 0 } else { 1 + random.below(4) as u64 },
         k: if random.one_in(8) { 0 } else { 1 + random.below(3) as u64 },
@@ -47,11 +48,18 @@ fn make(seed: u64, wrong: bool) -> Case {
     let leading = if rank == 3 && random.one_in(3) { 1 } else { 0 };
     shape.swap(0, leading);
     let density = 1 + random.below(3);
+    let before = numbers(&mut random, shape, density);
+    let (r, q) = (places(&mut random, sizes.i, n, wrong), places(&mut random, sizes.i, sizes.i, wrong));
+    let others = numbers(&mut random, vec![sizes.i, sizes.j], 2);
+    (sizes.j, sizes.k) = (enlarged(sizes.j, padding), enlarged(sizes.k, padding));
+    let mut shape = vec![n, sizes.j, sizes.k];
+    shape.truncate(rank);
+    shape.swap(0, leading);
     let inputs = vec![
-        ("A".to_string(), numbers(&mut random, shape, density)),
-        ("r".to_string(), places(&mut random, sizes.i, n, wrong)),
-        ("q".to_string(), places(&mut random, sizes.i, sizes.i, wrong)),
-        ("B".to_string(), numbers(&mut random, vec![sizes.i, sizes.j], 2)),
+        ("A".to_string(), before.padded(&shape)),
+        ("r".to_string(), r),
+        ("q".to_string(), q),
+        ("B".to_string(), others.padded(&[sizes.i, sizes.j])),
     ];
     let permissive = random.one_in(5);
     let last = n as i64 - 1;
@@ -124,10 +132,15 @@ fn make(seed: u64, wrong: bool) -> Case {
 
 /// A program whose indices are all in bounds.
 pub fn case(seed: u64) -> Case {
-    make(seed, false)
+    make(seed, false, 0)
+}
+
+/// [`case`], with larger dimensions: the same loops over the same stored elements.
+pub fn padded(seed: u64, padding: u64) -> Case {
+    make(seed, false, padding)
 }
 
 /// A program some of whose indices may be out of bounds.
 pub fn hostile(seed: u64) -> Case {
-    make(seed, true)
+    make(seed, true, 0)
 }

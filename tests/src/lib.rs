@@ -17,4 +17,5 @@ pub mod masks;
 pub mod random;
 pub mod schedules;
 pub mod shrink;
+pub mod statements;
 pub mod wide;

@@ -1,12 +1,13 @@
 //! Visits of windows whose bounds only conditions check: they are found by what is stored, in every
 //! dimension, as those of padded reads are.
 
+use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{DType, Program, Value};
 use tamis_tensor::Tensor;
 use tamis_tests::convolve::check;
 use tamis_tests::counted::count;
 use tamis_tests::generate::Input;
-use tamis_tests::lowered::Engine;
+use tamis_tests::lowered::{Engine, Stage, run_stage};
 
 const N: u64 = 90;
 
@@ -69,6 +70,48 @@ fn guarded_windows_of_matrices_are_found_by_what_is_stored() {
     }
 }
 
+/// The guarded statement, the statements under it and the arithmetic do not matter.
+#[test]
+fn whatever_is_guarded_windows_are_found_by_what_is_stored() {
+    let entries = [(0, 0), (0, 5), (17, 40), (18, 41), (60, 89), (89, 0), (89, 89)];
+    let tensors = |format: &str| [matrix(&entries, format), filter()];
+    let near = |x: u64, y: i64| (y - 1..=y + 1).contains(&(x as i64));
+    let rows = (0..N as i64).filter(|i| entries.iter().any(|(x, _)| near(*x, *i))).count() as u64;
+    let inside = format!("{ROWS} and {COLUMNS}");
+    let element = "A[i+k-1,j+l-1]";
+    let statements = [
+        format!("if {inside}:\n    O[i,j] max= {element}*F[k,l]"),
+        format!("if {inside}:\n    O[i,j] += select({element} > 1, {element} + F[k,l], 0)"),
+        format!("if {inside}:\n    if {element} != 0:\n        O[i,j] += {element} + F[k,l]"),
+        format!("if {ROWS}:\n    if {COLUMNS}:\n        O[i,j] += {element} * F[k,l]"),
+        format!("if {inside} and {element} > 2:\n    O[i,j] = k + l"),
+        format!("if {inside}:\n    d = {element} * 2\n    O[i,j] += d * F[k,l]\n    O[i,j] -= d"),
+    ];
+    for (case, statement) in statements.iter().enumerate() {
+        let pad = " ".repeat(20);
+        let body = statement.lines().map(|line| format!("{pad}{line}\n")).collect::<String>();
+        let text = format!(
+            "def f(A, F):\n    O = tensor(\"dense\", shape=({N},{N}))\n    for i in range({N}):\n        for j in range({N}):\n            for k in range(3):\n                for l in range(3):\n{body}    return O\n"
+        );
+        let program = Program::parse(&text).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
+        for format in ["dcsr", "coo", "sparse, hash"] {
+            let tensors = tensors(format);
+            check(&text, &tensors, Engine::Interpreter(1 << 26));
+            for stage in [Stage::Optimised, Stage::Strict] {
+                let run = run_stage(&program, &tensors, stage, Engine::Interpreter(1 << 26));
+                let strict = Options { strict: stage == Stage::Strict, budget: None };
+                let operands: Vec<&dyn Operand> = tensors.iter().map(|t| t as &dyn Operand).collect();
+                let wanted = interp::run(&program, &operands, strict).unwrap();
+                let wanted: Vec<_> = wanted.results.iter().filter_map(|grid| grid.to_values()).collect();
+                assert_eq!(run.unwrap_or_else(|p| panic!("{p:?}")).1, wanted, "{format} {stage:?}\n{text}");
+            }
+            let counted = count(&program, &tensors, Engine::Interpreter(1 << 26)).unwrap();
+            let (i, j) = (counted.visits("i"), counted.visits("j"));
+            assert!(i <= rows && j <= 20 * rows, "{case} {format}: {i} and {j} visits\n{text}");
+        }
+    }
+}
+
 /// What else needs a check keeps it, and other bounds are other conditions.
 #[test]
 fn other_guards_are_kept() {
@@ -79,6 +122,7 @@ fn other_guards_are_kept() {
         (format!("i+k-1 >= 2 and i+k-1 < A.shape[0] and {COLUMNS}"), "A[i+k-1,j+l-1]*F[k,l]"),
         (format!("i+k-1 >= 0 and i+k-1 < A.shape[0] - 4 and {COLUMNS}"), "A[i+k-1,j+l-1]*F[k,l]"),
         (format!("{ROWS} and {COLUMNS}"), "A[i+k-1,j+l-1] + 1"),
+        (ROWS.to_string(), "coalesce(A[i+k-1,~(j+l-1)], 2)"),
         (format!("({ROWS}) and ({COLUMNS}) and (k < 2 or l < 1)"), "A[i+k-1,j+l-1]*A[i+k-1,j+l-1] - F[k,l]"),
     ] {
         for format in ["dcsr", "csr", "dense", "sparse_runs, blocks"] {

@@ -3,15 +3,13 @@
 //! its statement.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 use tamis::compile::CompileOptions;
 use tamis::notation::EinsumOptions;
 use tamis::notation::Pins;
 use tamis::{Format, Notation, Tensor, Value};
 use tamis_tests::lowered;
 use tamis_tests::random::Random;
-
-const N: usize = 4;
+use tamis_tests::statements::{Form, N, Statement, Statements, Term};
 
 const FORMATS: &[&str] = &["dense", "sparse", "hash", "blocks"];
 
@@ -143,18 +141,6 @@ fn mistakes_are_reported() {
     assert_eq!(code("y[i] = x[i] for i"), "E0101");
 }
 
-/// An expression of the generator: a number for each `i`.
-enum TestTerm {
-    /// `c * x[i]`
-    Scaled(f64, String),
-    /// `x[i] * y[i]`
-    Product(String, String),
-    /// `A[i,j] * x[j]`, or with `A[j,i]`
-    MatVec(String, bool, String),
-    /// `sum[k](x[k])`
-    Total(String),
-}
-
 /// The values after the statements so far.
 struct DenseModel {
     vectors: HashMap<String, Vec<f64>>,
@@ -162,28 +148,18 @@ struct DenseModel {
 }
 
 impl DenseModel {
-    fn eval(&self, term: &TestTerm) -> Vec<f64> {
+    fn eval(&self, term: &Term) -> Vec<f64> {
         let x = |name: &String| &self.vectors[name];
         match term {
-            TestTerm::Scaled(c, name) => x(name).iter().map(|v| c * v).collect(),
-            TestTerm::Product(a, b) => x(a).iter().zip(x(b)).map(|(a, b)| a * b).collect(),
-            TestTerm::MatVec(m, transposed, v) => {
+            Term::Scaled(c, name) => x(name).iter().map(|v| c * v).collect(),
+            Term::Product(a, b) => x(a).iter().zip(x(b)).map(|(a, b)| a * b).collect(),
+            Term::MatVec(m, transposed, v) => {
                 let (m, v) = (&self.matrices[m], x(v));
                 let at = |i: usize, j: usize| if *transposed { m[j * N + i] } else { m[i * N + j] };
                 (0..N).map(|i| (0..N).map(|j| at(i, j) * v[j]).sum()).collect()
             }
-            TestTerm::Total(name) => vec![x(name).iter().sum(); N],
+            Term::Total(name) => vec![x(name).iter().sum(); N],
         }
-    }
-}
-
-fn text_of(term: &TestTerm) -> String {
-    match term {
-        TestTerm::Scaled(c, x) => format!("{c:?} * {x}[i]"),
-        TestTerm::Product(a, b) => format!("{a}[i] * {b}[i]"),
-        TestTerm::MatVec(m, false, v) => format!("{m}[i,j] * {v}[j]"),
-        TestTerm::MatVec(m, true, v) => format!("{m}[j,i] * {v}[j]"),
-        TestTerm::Total(x) => format!("sum[k]({x}[k])"),
     }
 }
 
@@ -193,62 +169,32 @@ fn text_of(term: &TestTerm) -> String {
 fn random_programs_agree_with_a_dense_evaluator() {
     let rounds = std::env::var("TAMIS_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
     for seed in 0..rounds {
-        let mut random = Random(seed + 1);
-        let number = |random: &mut Random| random.below(5) as f64 - 2.0;
+        let program = Statements::new(seed);
+        let text = program.text();
+        let mut random = Random(seed ^ 0xf0);
         let mut model = DenseModel { vectors: HashMap::new(), matrices: HashMap::new() };
         let mut tensors = HashMap::new();
-        for name in ["a", "b"] {
-            let values: Vec<f64> = (0..N).map(|_| number(&mut random)).collect();
-            tensors.insert(name, vector(&values, FORMATS[random.below(FORMATS.len())]));
-            model.vectors.insert(name.to_string(), values);
+        for (name, values) in &program.operands {
+            if *name == "M" {
+                tensors.insert(*name, matrix(values, random.pick::<&str>(MATRICES)));
+                model.matrices.insert(name.to_string(), values.clone());
+            } else {
+                tensors.insert(*name, vector(values, random.pick::<&str>(FORMATS)));
+                model.vectors.insert(name.to_string(), values.clone());
+            }
         }
-        let values: Vec<f64> = (0..N * N).map(|_| if random.one_in(2) { number(&mut random) } else { 0.0 }).collect();
-        tensors.insert("M", matrix(&values, MATRICES[random.below(MATRICES.len())]));
-        model.matrices.insert("M".to_string(), values);
-        let mut text = String::new();
-        for _ in 0..2 + random.below(5) {
-            let known: Vec<String> = {
-                let mut names: Vec<String> = model.vectors.keys().cloned().collect();
-                names.sort();
-                names
-            };
-            let target = random.pick(&["a", "t", "u", "v"]).to_string();
-            // The first term determines the extent of `i`.
-            let term = |random: &mut Random, kinds: usize| match random.below(kinds) {
-                0 => TestTerm::Scaled(number(random), random.pick(&known).clone()),
-                1 => TestTerm::Product(random.pick(&known).clone(), random.pick(&known).clone()),
-                2 => TestTerm::MatVec("M".to_string(), random.one_in(2), random.pick(&known).clone()),
-                _ => TestTerm::Total(random.pick(&known).clone()),
-            };
-            let terms: Vec<TestTerm> =
-                (0..1 + random.below(2)).map(|k| term(&mut random, if k == 0 { 3 } else { 4 })).collect();
+        for Statement { target, form, terms } in &program.statements {
             let mut value = vec![0.0; N];
-            for term in &terms {
+            for term in terms {
                 model.eval(term).iter().zip(&mut value).for_each(|(x, sum)| *sum += x);
             }
-            let shown: Vec<String> = terms.iter().map(text_of).collect();
-            let old = model.vectors.get(&target);
-            // Every first assignment of an operand, and every second one of a temporary, reads its
-            // target.
-            let (op, value): (&str, Vec<f64>) = match (old, random.below(4)) {
-                (None, _) => ("", value),
-                (Some(old), 0) => ("+", old.iter().zip(&value).map(|(x, y)| x + y).collect()),
-                (Some(old), 1) => ("-", old.iter().zip(&value).map(|(x, y)| x - y).collect()),
-                (Some(old), _) => {
-                    let sum = old.iter().zip(&value).map(|(x, y)| x + y).collect();
-                    writeln!(text, "{target}[i] = {target}[i] + {}", shown.join(" + ")).unwrap();
-                    model.vectors.insert(target, sum);
-                    continue;
-                }
-            };
-            writeln!(text, "{target}[i] {op}= {}", shown.join(" + ")).unwrap();
-            model.vectors.insert(target, value);
+            if let Some(old) = model.vectors.get(target) {
+                let sign = if *form == Form::Subtract { -1.0 } else { 1.0 };
+                value = old.iter().zip(&value).map(|(x, y)| x + sign * y).collect();
+            }
+            model.vectors.insert(target.clone(), value);
         }
-        let source = tamis::diagnostic::Source::new("notation", text.as_str());
-        let notation = match Notation::parse_given(&source, &[], &["a", "b", "M"]) {
-            Ok(notation) => notation,
-            Err(d) => panic!("{text}\n{}", d.render(false)),
-        };
+        let notation = program.notation();
         let inputs: Vec<(&str, &Tensor)> = notation.params().into_iter().map(|name| (name, &tensors[name])).collect();
         let results = computed(&text, &inputs);
         assert!(!results.is_empty(), "{text}");

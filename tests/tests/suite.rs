@@ -11,6 +11,7 @@ mod contraction_paths;
 mod convolutions;
 mod dense_contractions;
 mod derivatives;
+mod dilation;
 mod filetests;
 mod fuzz;
 mod gathers;

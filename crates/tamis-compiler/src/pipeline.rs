@@ -128,9 +128,10 @@ pub fn compile_checked(
         Some((renamed, checked)) => (renamed, checked.clone()),
         None => (program, checked),
     };
-    let relaxed = (!options.strict).then(|| relax_guards(program, &checked)).flatten().and_then(|mut relaxed| {
-        let checked = check_again(&mut relaxed, &checked, params)?;
-        Some((relaxed, checked))
+    let relaxed = relax_guards(program, &checked).and_then(|mut relaxed| {
+        let again = check_again(&mut relaxed, &checked, params)?;
+        // Loops that only checked subscripts bound would go further over permissive ones.
+        (again.extents.loops == checked.extents.loops).then_some((relaxed, again))
     });
     let (program, checked) = match &relaxed {
         Some((relaxed, checked)) => (relaxed, checked.clone()),

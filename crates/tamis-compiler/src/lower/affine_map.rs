@@ -10,7 +10,7 @@ use super::node::{Node, PartialAccess, Projection, ReadSource, Sub};
 use super::run_algebra::depends;
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::ExprId;
-use tamis_ir::looplet::{Looplet, Payload, Phase};
+use tamis_ir::looplet::{Looplet, NEVER, Payload, Phase};
 use tamis_ir::program::{IndexId, TensorId};
 
 /// A level that stores coordinate `(i - shift) / scale` for loop index `i`.
@@ -65,13 +65,16 @@ impl Lowerer<'_> {
         }
         let (zero, one, size) = (self.b.int(0), self.b.int(1), self.bound[tensor.index()].dims[sub.dim]);
         let (low, high) = if mirrored { (self.b.sub(one, size), one) } else { (zero, size) };
-        let (first, mut end) = (window.from(&mut self.b, low), window.reaching(&mut self.b, high));
-        // If inner loops have no iterations, no window is in bounds.
-        if window.open && !self.b.is_at_most(window.low, window.last) {
-            let some = self.b.call_in(Op::Le, DType::I64, &[window.low, window.last]);
-            end = self.b.call_in(Op::Select, DType::I64, &[some, end, first]);
+        let (first, end) = (window.from(&mut self.b, low), window.reaching(&mut self.b, high));
+        let bounded = bounded_by(looplet, first, end, Payload::Outside);
+        if !window.open || self.b.is_at_most(window.low, window.last) {
+            return Some(bounded);
         }
-        Some(bounded_by(looplet, first, end, Payload::Outside))
+        // If inner loops have no iterations, nothing is read in any window.
+        let some = self.b.call_in(Op::Le, DType::I64, &[window.low, window.last]);
+        let (before, never) = (self.b.int(-NEVER), self.b.int(NEVER));
+        let unread = self.b.call_in(Op::Select, DType::I64, &[some, before, never]);
+        Some(preceded_by(bounded, unread, Payload::Fill))
     }
 
     fn unfurl_in_bounds(
@@ -284,6 +287,21 @@ pub(super) fn bounded_by(looplet: Looplet, first: ExprId, end: ExprId, outside: 
             ];
             Looplet::Sequence { phases, inside: false }
         }
+    }
+}
+
+/// A structure from `first` on, and another payload before it. Preambles stay outermost.
+fn preceded_by(looplet: Looplet, first: ExprId, before: Payload) -> Looplet {
+    let phase = Phase { stop: Some(first), body: Looplet::Run(before.clone()) };
+    match looplet {
+        Looplet::Thunk { preamble, body } => {
+            Looplet::Thunk { preamble, body: Box::new(preceded_by(*body, first, before)) }
+        }
+        Looplet::Sequence { mut phases, inside } => {
+            phases.insert(0, phase);
+            Looplet::Sequence { phases, inside }
+        }
+        other => Looplet::Sequence { phases: vec![phase, Phase { stop: None, body: other }], inside: false },
     }
 }
 

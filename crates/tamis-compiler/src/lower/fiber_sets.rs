@@ -43,11 +43,18 @@ pub(super) struct FiberSet {
     loops: usize,
 }
 
+impl FiberSet {
+    /// True if these are its cursors.
+    pub(super) fn has_cursors(&self, cursors: BufferId) -> bool {
+        self.cursors == Some(cursors)
+    }
+}
+
 /// The segment at a cursor: a condition that there is one, its start and its end.
-struct SegmentRange {
-    there: ExprId,
-    first: ExprId,
-    end: ExprId,
+pub(super) struct SegmentRange {
+    pub(super) there: ExprId,
+    pub(super) first: ExprId,
+    pub(super) end: ExprId,
 }
 
 impl Lowerer<'_> {
@@ -94,7 +101,7 @@ impl Lowerer<'_> {
     }
 
     /// The structure of a level below a position, along its subscript.
-    fn level_structure(
+    pub(super) fn level_structure(
         &mut self,
         tensor: TensorId,
         level: usize,
@@ -278,7 +285,7 @@ impl Lowerer<'_> {
     }
 
     /// A loop over the fibers of a set, each with the offset of its cursor and its structure.
-    fn each_of(&mut self, set: &FiberSet, emit: impl FnOnce(&mut Self, &FiberSet, ExprId, Looplet)) {
+    pub(super) fn each_of(&mut self, set: &FiberSet, emit: impl FnOnce(&mut Self, &FiberSet, ExprId, Looplet)) {
         let var = self.b.new_var("fiber", DType::I64, false);
         let fiber = self.b.get(var);
         let body = self.in_block(|this| {
@@ -323,9 +330,7 @@ impl Lowerer<'_> {
         }
         self.each_of(&set, |this, set, offset, looplet| {
             let Some(cursors) = set.cursors else { return this.save_cursor(set, offset, &looplet, passed, passed) };
-            let here = this.b.load(cursors, offset);
-            let here = this.signed(set, here);
-            let here = this.b.name("here", here);
+            let here = this.cursor_of(set, cursors, offset);
             let one = this.b.int(1);
             let grouped = matches!(&looplet, Looplet::Stepper(list) if list.grouped);
             let after = if far || grouped {
@@ -373,6 +378,13 @@ impl Lowerer<'_> {
         self.b.emit(Stmt::If { cond: there, then, otherwise: Vec::new() });
     }
 
+    /// The cursor of a fiber, along the loop.
+    pub(super) fn cursor_of(&mut self, set: &FiberSet, cursors: BufferId, offset: ExprId) -> ExprId {
+        let here = self.b.load(cursors, offset);
+        let here = self.signed(set, here);
+        self.b.name("here", here)
+    }
+
     /// Cursors are stored unmirrored, whatever their sign is along the loop.
     fn signed(&mut self, set: &FiberSet, q: ExprId) -> ExprId {
         if !set.mirrored {
@@ -383,7 +395,7 @@ impl Lowerer<'_> {
     }
 
     /// A segment of a fiber, of which coordinates before `passed` do not matter.
-    fn segment_range(&mut self, looplet: &Looplet, q: ExprId, passed: ExprId) -> Option<SegmentRange> {
+    pub(super) fn segment_range(&mut self, looplet: &Looplet, q: ExprId, passed: ExprId) -> Option<SegmentRange> {
         let one = self.b.int(1);
         Some(match looplet {
             Looplet::Stepper(list) => {

@@ -25,6 +25,9 @@ pub(super) enum Reached {
 /// A callback for each position.
 type Visit<'a, 'b> = &'a mut dyn FnMut(&mut Lowerer<'b>, Located);
 
+/// A callback for each position below a level, and the coordinates of the level that lead there.
+type VisitChild<'a, 'b> = &'a mut dyn FnMut(&mut Lowerer<'b>, Located, (ExprId, ExprId));
+
 impl<'p> Lowerer<'p> {
     /// True if the positions below a contiguous range of a level's coordinates can be enumerated.
     pub(super) fn can_be_reached(&mut self, tensor: TensorId, level: usize) -> bool {
@@ -59,6 +62,10 @@ impl<'p> Lowerer<'p> {
             return Some(Reached::Scattered);
         }
         let sub = subs.get(access.level)?;
+        // Positions between the coordinates of dilated windows are left out.
+        if self.dilated(sub, index).is_some_and(|window| !window.is_contiguous()) {
+            return Some(Reached::Scattered);
+        }
         let (low, after) = self.stored_footprint(*tensor, access.level, sub, index)?;
         let position = access.position.unwrap_or(self.b.int(0));
         let at = Located { position, present: None, group_stop: access.group_stop };
@@ -160,11 +167,22 @@ impl<'p> Lowerer<'p> {
         let Some(looplet) = self.fiber(tensor, level, at, low, |row, fiber| (row.unfurl)(fiber)) else { return };
         let (preamble, body) = unthunked(looplet);
         preamble.into_iter().for_each(|stmt| self.b.emit(stmt));
-        let mut below = |this: &mut Self, at: Located| this.reach(access, index, (level + 1, until), at, visit);
+        let window = self.dilated(sub, index).filter(|window| !window.is_contiguous());
+        let scale = scale_of(&sub.projection);
+        let mut below = |this: &mut Self, at: Located, (first, end): (ExprId, ExprId)| {
+            let Some(window) = &window else { return this.reach(access, index, (level + 1, until), at, visit) };
+            let by = this.b.int(scale as i64);
+            let first = this.b.call_in(Op::Mul, DType::I64, &[first, by]);
+            let end = this.b.call_in(Op::Mul, DType::I64, &[end, by]);
+            let cond = this.meets(first, end, window);
+            let then = this.in_block(|this| this.reach(access, index, (level + 1, until), at, visit));
+            this.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
+        };
         match body {
             Looplet::Lookup => self.counted_loop(low, after, |this, x| {
                 let found = this.locate(tensor, level, at, x);
-                below(this, found);
+                let range = this.only(x);
+                below(this, found, range);
             }),
             Looplet::Stepper(list) => {
                 let start = self.start_of(access, level, at.position, &list, low);
@@ -182,6 +200,12 @@ impl<'p> Lowerer<'p> {
         }
     }
 
+    /// The range of one coordinate.
+    fn only(&mut self, x: ExprId) -> (ExprId, ExprId) {
+        let one = self.b.int(1);
+        (x, self.b.add(x, one))
+    }
+
     /// A loop over coordinates.
     fn counted_loop(&mut self, start: ExprId, stop: ExprId, emit: impl FnOnce(&mut Self, ExprId)) {
         let var = self.b.new_var("coordinate", DType::I64, false);
@@ -191,13 +215,7 @@ impl<'p> Lowerer<'p> {
     }
 
     /// A loop over a coordinate list from a position on, up to a coordinate; a group is one child.
-    fn each_in_list(
-        &mut self,
-        list: &Stepper,
-        start: ExprId,
-        after: ExprId,
-        below: &mut dyn FnMut(&mut Self, Located),
-    ) {
+    fn each_in_list(&mut self, list: &Stepper, start: ExprId, after: ExprId, below: VisitChild<'_, 'p>) {
         let cursor = self.b.variable_from("q", start);
         let q = self.b.get(cursor);
         let one = self.b.int(1);
@@ -228,7 +246,9 @@ impl<'p> Lowerer<'p> {
                     this.b.add(base, x)
                 }
             };
-            below(this, Located { position, present: None, group_stop });
+            let x = list.coordinate(&mut this.b, here);
+            let range = this.only(x);
+            below(this, Located { position, present: None, group_stop }, range);
             this.b.assign(cursor, group_stop.unwrap_or(next));
         });
         self.b.emit(Stmt::While { cond, body });
@@ -240,7 +260,7 @@ impl<'p> Lowerer<'p> {
         segments: &Segments,
         start: ExprId,
         (low, after): (ExprId, ExprId),
-        below: &mut dyn FnMut(&mut Self, Located),
+        below: VisitChild<'_, 'p>,
     ) {
         let cursor = self.b.variable_from("q", start);
         let from = self.b.variable_from("from", low);
@@ -260,12 +280,14 @@ impl<'p> Lowerer<'p> {
                     let (first, end) = (this.b.name("first", first), this.b.name("end", end));
                     this.counted_loop(first, end, |this, x| {
                         let position = this.b.add(base, x);
-                        below(this, Located { position, present: None, group_stop: None });
+                        let range = this.only(x);
+                        below(this, Located { position, present: None, group_stop: None }, range);
                     });
                 }
                 _ => {
                     let position = segments.child(&mut this.b, here).unwrap_or(here);
-                    below(this, Located { position, present: None, group_stop: None });
+                    let range = (segment.first.unwrap_or(before), segment.end);
+                    below(this, Located { position, present: None, group_stop: None }, range);
                 }
             }
             this.b.assign(from, segment.end);
@@ -276,12 +298,7 @@ impl<'p> Lowerer<'p> {
     }
 
     /// A loop over the only contiguous range of a fiber, between two coordinates.
-    fn only_range(
-        &mut self,
-        looplet: &Looplet,
-        (low, after): (ExprId, ExprId),
-        below: &mut dyn FnMut(&mut Self, Located),
-    ) {
+    fn only_range(&mut self, looplet: &Looplet, (low, after): (ExprId, ExprId), below: VisitChild<'_, 'p>) {
         let (Some((first, end)), Some(holds)) = (single_range(&mut self.b, looplet), contents_of(looplet)) else {
             return;
         };
@@ -291,14 +308,17 @@ impl<'p> Lowerer<'p> {
         match holds {
             RangeContents::Child(position) => {
                 let cond = self.b.call_in(Op::Lt, DType::I64, &[first, end]);
-                let then = self.in_block(|this| below(this, Located { position, present: None, group_stop: None }));
+                let then = self.in_block(|this| {
+                    below(this, Located { position, present: None, group_stop: None }, (first, end));
+                });
                 self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
             }
             RangeContents::Block(base, stride) => self.counted_loop(first, end, |this, x| {
                 let stride = this.b.int(stride);
                 let along = this.b.call_in(Op::Mul, DType::I64, &[x, stride]);
                 let position = this.b.add(base, along);
-                below(this, Located { position, present: None, group_stop: None });
+                let range = this.only(x);
+                below(this, Located { position, present: None, group_stop: None }, range);
             }),
         }
     }

@@ -414,17 +414,18 @@ impl Lowerer<'_> {
         let better = self.in_loop_order(tensor, subs);
         // A shifted read in loop order is searched for where it may be out of bounds.
         let shifted = sub.permissive || !matches!(sub.node, Node::Index(_));
+        let late = subs[..level].iter().any(|above| outermost_index(above).is_some_and(|first| first > index));
         let id = access.id;
-        if self.warned.contains(&id) || shifted && better.is_none() {
+        if self.warned.contains(&id) || shifted && better.is_none() && !late {
             return;
         }
         self.warned.push(id);
         let program = self.program;
         let name = &program.tensor(tensor).name;
         let loop_name = &program.indices[index.index()];
-        let shown = |sub: &Sub| match &sub.node {
-            Node::Index(i) => program.indices[i.index()].clone(),
-            _ => "...".to_string(),
+        let shown = |sub: &Sub| match outermost_index(sub) {
+            Some(i) => program.indices[i.index()].clone(),
+            None => "...".to_string(),
         };
         let loops: Vec<String> = subs.iter().map(shown).collect();
         let mut d = Diagnostic::warning(
@@ -449,13 +450,24 @@ impl Lowerer<'_> {
         let BoundStorage::Levels { format, .. } = &self.bound[tensor.index()].storage else { return None };
         let mut dims: Vec<(usize, usize)> = Vec::new();
         for sub in subs {
-            // Loop indices are numbered outermost first.
-            dims.push((only_index(sub)?.index(), sub.dim));
+            dims.push((outermost_index(sub)?.index(), sub.dim));
         }
         dims.sort_unstable();
         let map = dims.into_iter().map(|(_, dim)| DimExpr::Dim(dim)).collect();
         Format::new(format.rank(), map, format.levels().to_vec(), format.leaf()).ok().filter(|better| better != format)
     }
+}
+
+/// The index of the outermost loop that moves an affine subscript.
+fn outermost_index(sub: &Sub) -> Option<IndexId> {
+    let (mut found, mut other): (Option<IndexId>, bool) = (None, false);
+    sub.node.visit(&mut |node| match node {
+        // Loop indices are numbered outermost first.
+        Node::Index(index) => found = Some(found.map_or(*index, |first| first.min(*index))),
+        Node::Access(_) => other = true,
+        _ => {}
+    });
+    found.filter(|_| !other)
 }
 
 /// The only index in a subscript, with or without an offset.

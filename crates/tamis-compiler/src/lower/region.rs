@@ -103,6 +103,7 @@ impl Lowerer<'_> {
         self.warn_of_open_windows(&body, index);
         let body = self.limit_copies(body);
         self.report_looplets(index, &body);
+        self.warn_of_wide_windows(index, &body);
         let sparse = self.sparse_accesses(index, &body);
         let around = std::mem::replace(&mut self.sparse_along[index.index()], sparse);
         self.depth += 1;
@@ -391,27 +392,35 @@ impl Lowerer<'_> {
         let before = self.indices[index.index()].replace(i);
         let mut guarded = false;
         let block = self.in_block(|this| {
-            let (steps, some) = this.narrow_windows(index, steps);
-            let body = |this: &mut Self| {
+            let (steps, some) = this.narrow_windows(index, steps, &|access| !is_looked_up(access));
+            guarded |= this.visit_if(index, some, |this| {
                 let watched = this.watched(index, &steps);
                 let opened = this.open_slots(index, &steps);
+                let looked_up = looked_up(&steps);
                 let steps = this.look_up(i, steps);
-                this.steps(steps);
+                let (steps, some) = this.narrow_windows(index, steps, &|access| looked_up.contains(&access.own));
+                let inner = this.visit_if(index, some, |this| {
+                    this.steps(steps);
+                    false
+                });
                 this.close_slots(opened);
                 this.break_version(index, i, &watched);
-            };
-            match some {
-                Some(cond) => {
-                    let then = this.under(body);
-                    let then = this.with_visit(index, then);
-                    guarded = true;
-                    this.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
-                }
-                None => body(this),
-            }
+                inner
+            });
         });
         self.indices[index.index()] = before;
         if guarded { block } else { self.with_visit(index, block) }
+    }
+
+    /// Emits the body of a loop at one coordinate, under a condition if there is one; then visits
+    /// are counted where it holds. Gives true if they are counted already.
+    fn visit_if(&mut self, index: IndexId, some: Option<ExprId>, emit: impl FnOnce(&mut Self) -> bool) -> bool {
+        let Some(cond) = some else { return emit(self) };
+        let mut counted = false;
+        let then = self.under(|this| counted = emit(this));
+        let then = if counted { then } else { self.with_visit(index, then) };
+        self.b.emit(Stmt::If { cond, then, otherwise: Vec::new() });
+        true
     }
 
     /// Resolves an access by one level.
@@ -520,6 +529,24 @@ impl Lowerer<'_> {
         }
         simplify::steps(rest, self.policy)
     }
+}
+
+/// True if an access is located at each coordinate of the loop.
+fn is_looked_up(access: &PartialAccess) -> bool {
+    matches!(access.looplet, Some(Looplet::Lookup | Looplet::Block { .. }))
+}
+
+/// The accesses that are located at each coordinate of the loop.
+fn looked_up(steps: &[Step]) -> Vec<u32> {
+    let mut found = Vec::new();
+    visit_steps(steps, &mut |node| {
+        if let Node::Access(access) = node
+            && is_looked_up(access)
+        {
+            found.push(access.own);
+        }
+    });
+    found
 }
 
 /// True if an access is at the same fiber as another one, and moves along it by the same

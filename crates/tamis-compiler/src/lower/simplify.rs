@@ -80,6 +80,9 @@ fn node(node: Node, policy: Policy) -> Node {
                 let chosen = operands.into_iter().nth(if cond.is_truthy() { 1 } else { 2 });
                 return convert(chosen.unwrap_or(Node::Missing), dtype);
             }
+            if operands[0] == Node::Missing {
+                return Node::Missing;
+            }
             // Both branches are the same constant, so the condition does not matter.
             if let [cond, Node::Known(a), Node::Known(b)] = &operands[..]
                 && a.cast(dtype) == b.cast(dtype)

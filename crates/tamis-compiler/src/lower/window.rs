@@ -265,6 +265,17 @@ impl Lowerer<'_> {
         open.then_some(OpenFootprint { terms, low, last })
     }
 
+    /// True if a subscript is an affine sum of loop indices and known terms.
+    pub(super) fn is_affine(&self, node: &Node) -> bool {
+        let mut index = None;
+        node.visit(&mut |node| {
+            if let Node::Index(i) = node {
+                index = Some(*i);
+            }
+        });
+        index.is_some_and(|index| self.affine_sum(node, index).is_some_and(|sum| !sum.open.is_empty()))
+    }
+
     fn affine_sum(&self, node: &Node, index: IndexId) -> Option<AffineSum> {
         let is_open = |i: IndexId| i == index || self.indices[i.index()].is_none();
         match node {

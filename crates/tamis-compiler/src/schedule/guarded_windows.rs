@@ -1,31 +1,32 @@
 //! Guarded windows: bounds checks in conditions become permissive reads.
 //!
-//! In: a program with updates such as
+//! In: a program with statements such as
 //!
 //! ```text
 //! if i + k - 1 >= 0 and i + k - 1 < A.shape[0] and k != 1:
-//!     O[i,j] += A[i+k-1, j+l] * F[k,l]
+//!     O[i,j] max= A[i+k-1, j+l] * F[k,l]
 //! ```
 //!
-//! Out: the same updates without those comparisons, where reads out of bounds are missing and leave
-//! the target as it is:
+//! Out: the same statements without those comparisons, under the condition that the read is not
+//! missing:
 //!
 //! ```text
-//! if k != 1:
-//!     O[i,j] += coalesce(A[~(i+k-1), j+l], 0) * F[k,l]
+//! if coalesce(select(A[~(i+k-1), j+l] != 0, True, True), False) and k != 1:
+//!     O[i,j] max= coalesce(A[~(i+k-1), j+l], 0) * F[k,l]
 //! ```
 //!
 //! A comparison of several indices is a mask of the innermost loop alone, so the loops around it
-//! would visit every window. A permissive read is padding: its windows are found by what is stored.
-//! A comparison disappears only if it is exactly a bound of the dimension, and both bounds are
-//! there. A number is a bound if it is the size of the dimension, which the kernel is then
-//! specialised for ([`sizes_in_guards`]). Other comparisons stay. Nothing changes unless the read is a
-//! factor of a sum's term, so that 0 leaves the target as it is, or if another subscript needs the
-//! check. In strict arithmetic 0 does not annihilate infinities, so this pass does not run.
+//! would visit every window. A permissive read is padding: its windows are found by what is stored,
+//! and the new condition is a constant in bounds and out of bounds. A comparison disappears only if
+//! it is exactly a bound of the dimension, and both bounds are there. A number is a bound if it is
+//! the size of the dimension, which the kernel is then specialised for ([`sizes_in_guards`]). Other
+//! comparisons stay. Nothing changes if another subscript needs the check, or if the read is
+//! permissive in another dimension.
 
 use tamis_ir::algebra::Op;
 use tamis_ir::program::{
-    Access, Block, Checked, Comparison, Expr, ExprId, IndexId, Masks, Program, Stmt, StmtId, StmtKind, TensorId, Update,
+    Access, Block, Checked, Comparison, Expr, ExprId, Extent, IndexId, Masks, Program, Stmt, StmtId, StmtKind,
+    TensorId, visit_block,
 };
 use tamis_ir::{DType, Value};
 
@@ -49,7 +50,7 @@ use tamis_ir::{DType, Value};
 /// let a = Tensor::from_dense(&[4, 4], vec![1.0; 16].into(), &Format::csr(), 0.0.into())?;
 /// let checked = program.check(&[interp::param_type(&a)])?;
 /// let relaxed = relax_guards(&program, &checked).unwrap().to_string();
-/// assert!(relaxed.contains("if j != 2:\n"), "{relaxed}");
+/// assert!(relaxed.contains("if j != 2 and coalesce(select(A[~(i + k - 1), j] != 0, "), "{relaxed}");
 /// assert!(relaxed.contains("O[i, j] += coalesce(A[~(i + k - 1), j], 0) * 2"), "{relaxed}");
 /// # Ok::<(), tamis_ir::Diagnostics>(())
 /// ```
@@ -111,16 +112,16 @@ fn numbers_in(program: &Program, id: ExprId) -> Vec<i64> {
     found
 }
 
-/// An update under a condition that may hold bounds checks.
+/// Statements under a condition that may hold bounds checks.
 struct Guard {
     /// The conditional statement.
     stmt: StmtId,
-    /// The conjuncts of the condition.
+    /// The conjuncts of the condition, and of the conditions that are all that it guards.
     conjuncts: Vec<ExprId>,
-    /// The target, and the value.
-    target: Access,
-    value: ExprId,
-    /// The subscripts of several indices in the value.
+    /// The expressions and the targets of the guarded statements.
+    roots: Vec<ExprId>,
+    targets: Vec<Access>,
+    /// The subscripts of several indices in them and in the conjuncts.
     windows: Vec<GuardedWindow>,
 }
 
@@ -133,7 +134,7 @@ struct GuardedWindow {
     /// From below, from above, and from above as a number.
     bounds: Option<[ExprId; 3]>,
     /// The conjuncts that are its bounds.
-    checked_by: [Option<ExprId>; 2],
+    checked_by: [Option<usize>; 2],
 }
 
 impl GuardedWindow {
@@ -144,44 +145,58 @@ impl GuardedWindow {
 
 impl Guard {
     fn of(program: &Program, stmt: &Stmt) -> Option<Guard> {
-        let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
-        let [Stmt { kind: StmtKind::Assign { target, update: Some(update), value }, .. }] = &then[..] else {
-            return None;
-        };
-        if !otherwise.is_empty() || !matches!(update, Update { op: Op::Add | Op::Sub, .. }) {
-            return None;
-        }
-        let (target, value) = (target.clone(), *value);
-        let mut guard = Guard { stmt: stmt.id, conjuncts: Vec::new(), target, value, windows: Vec::new() };
-        conjuncts(program, *cond, &mut guard.conjuncts);
-        guard.collect_windows(program, value);
+        let mut found = Vec::new();
+        let body = guarded_body(program, stmt, &mut found)?;
+        let (mut roots, mut targets) = (Vec::new(), Vec::new());
+        visit_block(body, &mut |stmt| {
+            roots.extend(program.roots(stmt));
+            if let StmtKind::Assign { target, .. } = &stmt.kind {
+                targets.push(target.clone());
+            }
+        });
+        let mut guard = Guard { stmt: stmt.id, conjuncts: found, roots, targets, windows: Vec::new() };
+        let mut all: Vec<ExprId> = guard.conjuncts.iter().chain(&guard.roots).copied().collect();
+        visit_reads(program, &mut all, &mut |read, access| guard.add_windows(program, read, access));
         (!guard.windows.is_empty()).then_some(guard)
     }
 
-    /// Collects the windows of the factors of a product.
-    fn collect_windows(&mut self, program: &Program, id: ExprId) {
-        match program.expr(id) {
-            Expr::Read(access) => {
-                for (dim, subscript) in access.subscripts.iter().enumerate() {
-                    let mut indices: Vec<IndexId> = Vec::new();
-                    indices_of(program, subscript.expr, &mut indices);
-                    if !subscript.permissive && indices.len() > 1 {
-                        let (tensor, subscript) = (access.tensor, subscript.expr);
-                        let (bounds, checked_by) = (None, [None, None]);
-                        self.windows.push(GuardedWindow { read: id, tensor, dim, subscript, bounds, checked_by });
-                    }
-                }
+    fn add_windows(&mut self, program: &Program, read: ExprId, access: &Access) {
+        // A read that may be missing anyway does not tell whether a condition holds.
+        if access.subscripts.iter().any(|subscript| subscript.permissive) {
+            return;
+        }
+        for (dim, subscript) in access.subscripts.iter().enumerate() {
+            let mut indices: Vec<IndexId> = Vec::new();
+            indices_of(program, subscript.expr, &mut indices);
+            let known = self.windows.iter().any(|window| window.read == read && window.dim == dim);
+            if indices.len() > 1 && !known {
+                let (tensor, subscript) = (access.tensor, subscript.expr);
+                let (bounds, checked_by) = (None, [None, None]);
+                self.windows.push(GuardedWindow { read, tensor, dim, subscript, bounds, checked_by });
             }
-            Expr::Call(Op::Mul | Op::Neg, operands) => {
-                operands.iter().for_each(|operand| self.collect_windows(program, *operand));
-            }
-            _ => {}
         }
     }
 
+    /// The reads with windows that are checked, in order.
+    fn guarded_reads(&self) -> Vec<ExprId> {
+        let mut reads: Vec<ExprId> = Vec::new();
+        for window in self.windows.iter().filter(|window| window.is_guarded()) {
+            if !reads.contains(&window.read) {
+                reads.push(window.read);
+            }
+        }
+        reads
+    }
+
+    /// The conjuncts that are bounds of a read.
+    fn bounds_of(&self, read: ExprId) -> Vec<usize> {
+        let windows = self.windows.iter().filter(|window| window.read == read && window.is_guarded());
+        windows.flat_map(|window| window.checked_by.into_iter().flatten()).collect()
+    }
+
     /// True if some window of a tensor of several dimensions is checked, and no other subscript of
-    /// the update or the condition needs the checks: each is an index, a number, permissive, checked
-    /// like this one, or inside anyway.
+    /// the statements or the condition needs the checks: each is an index, a number, permissive,
+    /// checked like this one, or inside anyway.
     fn is_relaxable(&self, program: &Program, checked: &Checked) -> bool {
         let guarded = |read: ExprId, dim: usize| {
             self.windows.iter().any(|window| window.read == read && window.dim == dim && window.is_guarded())
@@ -198,13 +213,19 @@ impl Guard {
                     || checked.extents.is_inside(access.tensor, dim, subscript.expr)
             })
         };
-        let mut all = self.target.subscripts.iter().map(|subscript| subscript.expr).chain([self.value]).collect();
-        let mut relaxable =
-            self.windows.iter().any(|window| several(window) && window.is_guarded()) && safe(&self.target, None);
+        let mut relaxable = self.windows.iter().any(|window| several(window) && window.is_guarded())
+            && self.targets.iter().all(|target| safe(target, None));
+        let subscripts = self.targets.iter().flat_map(|target| target.subscripts.iter().map(|s| s.expr));
+        let mut all: Vec<ExprId> = self.roots.iter().copied().chain(subscripts).collect();
         visit_reads(program, &mut all, &mut |read, access| relaxable &= safe(access, Some(read)));
-        // The rest of the condition is evaluated without the checks.
-        let mut conditions = self.conjuncts.clone();
-        visit_reads(program, &mut conditions, &mut |_, access| relaxable &= safe(access, None));
+        for (place, conjunct) in self.conjuncts.iter().enumerate() {
+            // A read is checked after its last bound only.
+            let mut open = vec![*conjunct];
+            visit_reads(program, &mut open, &mut |read, access| {
+                let checked = self.bounds_of(read).iter().all(|bound| *bound < place);
+                relaxable &= safe(access, Some(read).filter(|_| checked));
+            });
+        }
         relaxable
     }
 
@@ -223,13 +244,13 @@ impl Guard {
     }
 
     fn match_bounds(&mut self, masks: &mut Masks) {
-        let known: Vec<(ExprId, Option<Comparison>)> =
-            self.conjuncts.iter().map(|conjunct| (*conjunct, masks.comparison(*conjunct))).collect();
+        let known: Vec<Option<Comparison>> =
+            self.conjuncts.iter().map(|conjunct| masks.comparison(*conjunct)).collect();
         for window in &mut self.windows {
             let Some(bounds) = window.bounds else { continue };
             let [low, high, literal] = bounds.map(|bound| {
                 let wanted = masks.comparison(bound)?;
-                known.iter().find(|(_, comparison)| comparison.as_ref() == Some(&wanted)).map(|(id, _)| *id)
+                known.iter().position(|comparison| comparison.as_ref() == Some(&wanted))
             });
             window.checked_by = [low, high.or(literal)];
         }
@@ -260,62 +281,153 @@ fn indices_of(program: &Program, id: ExprId, found: &mut Vec<IndexId>) {
     }
 }
 
+/// The statements under a condition without an alternative, and the conjuncts of the condition;
+/// those of a condition that is all that another one guards come after those of the other.
+fn guarded_body<'a>(program: &Program, stmt: &'a Stmt, found: &mut Vec<ExprId>) -> Option<&'a Block> {
+    let StmtKind::If { cond, then, otherwise } = &stmt.kind else { return None };
+    if !otherwise.is_empty() {
+        return None;
+    }
+    conjuncts(program, *cond, found);
+    match &then[..] {
+        [only] => Some(guarded_body(program, only, found).unwrap_or(then)),
+        _ => Some(then),
+    }
+}
+
 fn rewrite(program: &mut Program, checked: &Checked, block: &mut Block, guards: &[Guard]) {
     for stmt in block {
-        let guard = guards.iter().find(|guard| guard.stmt == stmt.id);
+        if let Some(guard) = guards.iter().find(|guard| guard.stmt == stmt.id) {
+            let Some(mut body) = guarded_body(program, stmt, &mut Vec::new()).cloned() else { continue };
+            let cond = relaxed_condition(program, checked, guard);
+            let reads = guard.guarded_reads();
+            let relaxed: Vec<(ExprId, ExprId)> =
+                reads.into_iter().map(|read| (read, with_default(program, checked, guard, read))).collect();
+            replace_reads(program, &mut body, &relaxed);
+            if let StmtKind::If { cond: before, then, .. } = &mut stmt.kind {
+                (*before, *then) = (cond, body);
+            }
+            continue;
+        }
         match &mut stmt.kind {
             StmtKind::For { body, .. } => rewrite(program, checked, body, guards),
-            StmtKind::If { cond, then, otherwise } => match (guard, then.first_mut()) {
-                (Some(guard), Some(inner)) => {
-                    if let StmtKind::Assign { value, .. } = &mut inner.kind {
-                        *value = relaxed(program, checked, *value, guard);
-                    }
-                    let checks =
-                        |id: &ExprId| guard.windows.iter().any(|w| w.is_guarded() && w.checked_by.contains(&Some(*id)));
-                    let left: Vec<ExprId> = guard.conjuncts.iter().copied().filter(|id| !checks(id)).collect();
-                    match left.into_iter().reduce(|a, b| program.exprs.intern(Expr::Call(Op::And, vec![a, b]))) {
-                        Some(rest) => *cond = rest,
-                        None => {
-                            let Some(inner) = then.pop() else { continue };
-                            *stmt = inner;
-                        }
-                    }
-                }
-                _ => {
-                    rewrite(program, checked, then, guards);
-                    rewrite(program, checked, otherwise, guards);
-                }
-            },
+            StmtKind::If { then, otherwise, .. } => {
+                rewrite(program, checked, then, guards);
+                rewrite(program, checked, otherwise, guards);
+            }
             StmtKind::Declare(_) | StmtKind::Let { .. } | StmtKind::Assign { .. } => {}
         }
     }
 }
 
-/// The value with permissive reads of its guarded windows, which are 0 out of bounds.
-fn relaxed(program: &mut Program, checked: &Checked, id: ExprId, guard: &Guard) -> ExprId {
-    match program.expr(id).clone() {
+/// The condition of a guard, in which a read that is not missing stands for the first of its
+/// bounds.
+fn relaxed_condition(program: &mut Program, checked: &Checked, guard: &Guard) -> ExprId {
+    let reads = guard.guarded_reads();
+    let (mut covered, mut places): (Vec<usize>, Vec<(usize, ExprId)>) = (Vec::new(), Vec::new());
+    for read in &reads {
+        let bounds = guard.bounds_of(*read);
+        if let Some(first) = bounds.iter().min()
+            && bounds.iter().any(|bound| !covered.contains(bound))
+        {
+            places.push((*first, *read));
+            covered.extend(bounds);
+        }
+    }
+    let mut conjuncts = Vec::new();
+    for (place, conjunct) in guard.conjuncts.iter().enumerate() {
+        for (_, read) in places.iter().filter(|(first, _)| *first == place) {
+            conjuncts.push(is_inside(program, checked, guard, *read));
+        }
+        if !covered.contains(&place) {
+            let relaxed: Vec<(ExprId, ExprId)> =
+                reads.iter().map(|read| (*read, with_default(program, checked, guard, *read))).collect();
+            conjuncts.push(replaced(program, *conjunct, &relaxed));
+        }
+    }
+    let all = conjuncts.into_iter().reduce(|a, b| program.exprs.intern(Expr::Call(Op::And, vec![a, b])));
+    all.unwrap_or_else(|| program.exprs.intern(Expr::Literal(Value::Bool(true))))
+}
+
+/// The permissive read of a guarded one, and a literal of its kind.
+fn permissive(program: &mut Program, checked: &Checked, guard: &Guard, read: ExprId) -> Option<(ExprId, ExprId)> {
+    let Expr::Read(Access { tensor, mut subscripts }) = program.expr(read).clone() else { return None };
+    for window in guard.windows.iter().filter(|window| window.read == read && window.is_guarded()) {
+        subscripts[window.dim].permissive = true;
+    }
+    let zero = match checked.types.tensors[tensor.index()] {
+        DType::Bool => Value::Bool(false),
+        _ => Value::I64(0),
+    };
+    let read = program.exprs.intern(Expr::Read(Access { tensor, subscripts }));
+    Some((read, program.exprs.intern(Expr::Literal(zero))))
+}
+
+/// A permissive read with a value out of bounds.
+fn with_default(program: &mut Program, checked: &Checked, guard: &Guard, read: ExprId) -> ExprId {
+    match permissive(program, checked, guard, read) {
+        Some((read, zero)) => program.exprs.intern(Expr::Call(Op::Coalesce, vec![read, zero])),
+        None => read,
+    }
+}
+
+/// True where a permissive read is in bounds, whatever its value is.
+fn is_inside(program: &mut Program, checked: &Checked, guard: &Guard, read: ExprId) -> ExprId {
+    let [no, yes] = [false, true].map(|truth| program.exprs.intern(Expr::Literal(Value::Bool(truth))));
+    let Some((read, zero)) = permissive(program, checked, guard, read) else { return yes };
+    let any = program.exprs.intern(Expr::Call(Op::Ne, vec![read, zero]));
+    let any = program.exprs.intern(Expr::Call(Op::Select, vec![any, yes, yes]));
+    program.exprs.intern(Expr::Call(Op::Coalesce, vec![any, no]))
+}
+
+/// An expression with other reads.
+fn replaced(program: &mut Program, id: ExprId, reads: &[(ExprId, ExprId)]) -> ExprId {
+    if let Some((_, by)) = reads.iter().find(|(read, _)| *read == id) {
+        return *by;
+    }
+    let expr = match program.expr(id).clone() {
+        Expr::Call(op, operands) => {
+            Expr::Call(op, operands.into_iter().map(|operand| replaced(program, operand, reads)).collect())
+        }
         Expr::Read(Access { tensor, mut subscripts }) => {
-            let mut guarded = false;
-            for window in guard.windows.iter().filter(|window| window.read == id && window.is_guarded()) {
-                subscripts[window.dim].permissive = true;
-                guarded = true;
-            }
-            if !guarded {
-                return id;
-            }
-            let zero = match checked.types.tensors[tensor.index()] {
-                DType::Bool => Value::Bool(false),
-                _ => Value::I64(0),
-            };
-            let read = program.exprs.intern(Expr::Read(Access { tensor, subscripts }));
-            let zero = program.exprs.intern(Expr::Literal(zero));
-            program.exprs.intern(Expr::Call(Op::Coalesce, vec![read, zero]))
+            subscripts.iter_mut().for_each(|subscript| subscript.expr = replaced(program, subscript.expr, reads));
+            Expr::Read(Access { tensor, subscripts })
         }
-        Expr::Call(op @ (Op::Mul | Op::Neg), operands) => {
-            let operands = operands.into_iter().map(|operand| relaxed(program, checked, operand, guard)).collect();
-            program.exprs.intern(Expr::Call(op, operands))
+        Expr::Entry(mut entry) => {
+            entry.at = entry.at.iter().map(|at| replaced(program, *at, reads)).collect();
+            Expr::Entry(entry)
         }
-        _ => id,
+        Expr::Literal(_) | Expr::Index(_) | Expr::Var(_) | Expr::Size(..) => return id,
+    };
+    program.exprs.intern(expr)
+}
+
+fn replace_reads(program: &mut Program, block: &mut Block, reads: &[(ExprId, ExprId)]) {
+    for stmt in block {
+        match &mut stmt.kind {
+            StmtKind::Declare(_) => {}
+            StmtKind::Let { value, .. } => *value = replaced(program, *value, reads),
+            StmtKind::For { extent, body, .. } => {
+                if let Extent::Range(start, stop) = extent {
+                    (*start, *stop) = (replaced(program, *start, reads), replaced(program, *stop, reads));
+                }
+                replace_reads(program, body, reads);
+            }
+            StmtKind::If { cond, then, otherwise } => {
+                *cond = replaced(program, *cond, reads);
+                replace_reads(program, then, reads);
+                replace_reads(program, otherwise, reads);
+            }
+            StmtKind::Assign { target, update, value } => {
+                *value = replaced(program, *value, reads);
+                for subscript in &mut target.subscripts {
+                    subscript.expr = replaced(program, subscript.expr, reads);
+                }
+                for extra in update.iter_mut().flat_map(|update| &mut update.extra) {
+                    *extra = replaced(program, *extra, reads);
+                }
+            }
+        }
     }
 }
 

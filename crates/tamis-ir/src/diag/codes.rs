@@ -235,7 +235,9 @@ E0611 "dense loop over a sparse operand"
 "The loop visits every coordinate, although an operand along it is sparse, because the statement has an effect where
 the operand holds its fill value. The result is correct, but the time grows with the size of the tensor instead of
 the number of stored elements (nnz). Choose fill values for which the statement is a no-op, store the result as
-`dense`, or guard the statement so that it runs at stored elements only."
+`dense`, or guard the statement so that it runs at stored elements only. A loop that only searches the operand, because
+a subscript such as `j % 8` is not a sum of multiples of indices, is reported, too, and so are windows that are wide
+although another operand stores few of their coordinates."
 
 E0701 "invalid arrays of a level"
 "The arrays of a level do not match its definition: one is missing, or has the wrong length or type. The page of the
