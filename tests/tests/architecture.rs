@@ -1,5 +1,7 @@
 //! Architecture tests: the invariants of docs/ARCHITECTURE.md that a test can check, and its terms.
 
+mod examples;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 

@@ -22,6 +22,17 @@ use tamis_ir::program::{
 use tamis_ir::{Code, Diagnostic, Diagnostics, Format};
 
 /// The report of one pass.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis_compiler::pipeline::PassReport;
+/// let passes = [("lower", 3), ("licm", 1)].map(|(name, ms)| PassReport {
+///     name,
+///     time: Duration::from_millis(ms),
+///     statements: None,
+/// });
+/// assert_eq!(passes.iter().max_by_key(|pass| pass.time).map(|pass| pass.name), Some("lower"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PassReport {
     /// Its name.

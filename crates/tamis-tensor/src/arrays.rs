@@ -79,6 +79,14 @@ macro_rules! with_indices {
 
 impl IndexArray {
     /// Numbers stored in the given width; a number that does not fit is a diagnostic.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// use tamis_tensor::IndexArray;
+    /// assert_eq!(IndexArray::with_width(&[0, 2, 5], Width::U16)?.nbytes(), 6);
+    /// assert!(IndexArray::with_width(&[300], Width::U8).is_err());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn with_width(values: &[u64], width: Width) -> Result<IndexArray> {
         if let Some(large) = values.iter().find(|x| **x > width.max()) {
             return Err(too_wide(*large, width));
@@ -92,6 +100,14 @@ impl IndexArray {
     }
 
     /// The same numbers in another width; without copying when the width is the same.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// use tamis_tensor::IndexArray;
+    /// let pos = IndexArray::from(vec![0u64, 2, 5]);
+    /// assert_eq!(pos.to_width(Width::U32)?, vec![0u32, 2, 5].into());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn to_width(&self, width: Width) -> Result<IndexArray> {
         if self.width() == width {
             return Ok(self.clone());
@@ -116,6 +132,12 @@ impl IndexArray {
     }
 
     /// The width of the stored numbers.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// use tamis_tensor::IndexArray;
+    /// assert_eq!(IndexArray::from(vec![0u16, 2]).width(), Width::U16);
+    /// ```
     pub fn width(&self) -> Width {
         match self {
             IndexArray::U8(_) => Width::U8,
@@ -126,11 +148,21 @@ impl IndexArray {
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// use tamis_tensor::IndexArray;
+    /// assert_eq!(IndexArray::from(vec![0u32, 2, 5]).len(), 3);
+    /// ```
     pub fn len(&self) -> usize {
         with_indices!(self, x => x.len())
     }
 
     /// True if there are no elements.
+    ///
+    /// ```
+    /// use tamis_tensor::IndexArray;
+    /// assert!(IndexArray::from(Vec::<u32>::new()).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -139,12 +171,22 @@ impl IndexArray {
     ///
     /// # Panics
     /// If `k` is not below [`IndexArray::len`].
+    ///
+    /// ```
+    /// use tamis_tensor::IndexArray;
+    /// assert_eq!(IndexArray::from(vec![0u32, 2, 5]).get(2), 5);
+    /// ```
     #[inline]
     pub fn get(&self, k: usize) -> u64 {
         with_indices!(self, x => x[k].to_u64())
     }
 
     /// The largest number; `None` if the array is empty.
+    ///
+    /// ```
+    /// use tamis_tensor::IndexArray;
+    /// assert_eq!(IndexArray::from(vec![0u32, 7, 5]).largest(), Some(7));
+    /// ```
     pub fn largest(&self) -> Option<u64> {
         // A fold over values is vectorised; `Iterator::max` over references is not.
         (!self.is_empty()).then(
@@ -153,17 +195,33 @@ impl IndexArray {
     }
 
     /// All numbers, widened.
+    ///
+    /// ```
+    /// use tamis_tensor::IndexArray;
+    /// let wide: Vec<u64> = IndexArray::from(vec![0u8, 2, 5]).to_vec();
+    /// assert_eq!(wide, [0, 2, 5]);
+    /// ```
     pub fn to_vec(&self) -> Vec<u64> {
         with_indices!(self, x => x.iter().map(|v| v.to_u64()).collect())
     }
 
     /// The first `len` numbers (all, if there are fewer). Without other owners nothing is copied,
     /// and unused memory is freed.
+    ///
+    /// ```
+    /// use tamis_tensor::IndexArray;
+    /// assert_eq!(IndexArray::from(vec![0u32, 2, 5]).truncated(2), vec![0u32, 2].into());
+    /// ```
     pub fn truncated(self, len: usize) -> IndexArray {
         with_indices!(self, x => x.truncated(len).into())
     }
 
     /// Bytes in memory.
+    ///
+    /// ```
+    /// use tamis_tensor::IndexArray;
+    /// assert_eq!(IndexArray::from(vec![0u32, 2, 5]).nbytes(), 12);
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.len() * self.width().size()
     }
@@ -226,16 +284,32 @@ macro_rules! with_values {
 
 impl ValueArray {
     /// The number of values.
+    ///
+    /// ```
+    /// use tamis_tensor::ValueArray;
+    /// assert_eq!(ValueArray::from(vec![1.0, 2.0]).len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         with_values!(self, x => x.len())
     }
 
     /// True if there are no values.
+    ///
+    /// ```
+    /// use tamis_tensor::ValueArray;
+    /// assert!(ValueArray::from(Vec::<f64>::new()).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The type of the values.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_tensor::ValueArray;
+    /// assert_eq!(ValueArray::from(vec![true, false]).dtype(), DType::Bool);
+    /// ```
     pub fn dtype(&self) -> DType {
         match self {
             ValueArray::Bool(_) => DType::Bool,
@@ -258,6 +332,12 @@ impl ValueArray {
     ///
     /// # Panics
     /// If `k` is not below [`ValueArray::len`].
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_tensor::ValueArray;
+    /// assert_eq!(ValueArray::from(vec![1.0, 2.5]).get(1), Value::F64(2.5));
+    /// ```
     #[inline]
     pub fn get(&self, k: usize) -> Value {
         match self {
@@ -278,6 +358,13 @@ impl ValueArray {
     }
 
     /// Scalars stored as `dtype` (cast as [`Value::cast`] does).
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// use tamis_tensor::ValueArray;
+    /// let values = ValueArray::from_values(&[Value::I64(1), Value::F64(2.5)], DType::F32);
+    /// assert_eq!(values, vec![1.0f32, 2.5].into());
+    /// ```
     pub fn from_values(values: &[Value], dtype: DType) -> ValueArray {
         ValueArray::collect(values.iter().copied(), dtype)
     }
@@ -314,6 +401,13 @@ impl ValueArray {
     }
 
     /// The same values as `dtype` (cast as [`Value::cast`] does); zero-copy if it is the same type.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_tensor::ValueArray;
+    /// let rounded = ValueArray::from(vec![1.0, 2.5]).to_dtype(DType::I32);
+    /// assert_eq!(rounded.as_slice::<i32>(), Some(&[1, 2][..]));
+    /// ```
     pub fn to_dtype(&self, dtype: DType) -> ValueArray {
         if self.dtype() == dtype {
             return self.clone();
@@ -323,6 +417,11 @@ impl ValueArray {
 
     /// The first `len` values (all, if there are fewer). Without other owners nothing is copied,
     /// and unused memory is freed.
+    ///
+    /// ```
+    /// use tamis_tensor::ValueArray;
+    /// assert_eq!(ValueArray::from(vec![1.0, 2.5, 4.0]).truncated(2), vec![1.0, 2.5].into());
+    /// ```
     pub fn truncated(self, len: usize) -> ValueArray {
         match self {
             ValueArray::Bool(x) => ValueArray::Bool(x.truncated(len)),
@@ -342,6 +441,11 @@ impl ValueArray {
     }
 
     /// Bytes in memory.
+    ///
+    /// ```
+    /// use tamis_tensor::ValueArray;
+    /// assert_eq!(ValueArray::from(vec![1.0, 2.5]).nbytes(), 16);
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.len() * self.dtype().size()
     }

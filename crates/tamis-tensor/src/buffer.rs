@@ -39,6 +39,15 @@ impl<T> Buffer<T> {
     /// # Safety
     /// `data` points to `len` initialised, properly aligned values of `T` that stay valid and
     /// unchanged for as long as `owner` is alive.
+    ///
+    /// ```
+    /// use tamis_tensor::Buffer;
+    /// let owner = vec![1.0, 2.0, 3.0].into_boxed_slice();
+    /// let (data, len) = (owner.as_ptr(), owner.len());
+    /// // SAFETY: the boxed slice keeps its address while `owner` is alive, and nothing changes it.
+    /// let buffer = unsafe { Buffer::from_foreign(data, len, Box::new(owner)) };
+    /// assert_eq!((buffer.as_ptr(), &buffer[1..]), (data, &[2.0, 3.0][..]));
+    /// ```
     pub unsafe fn from_foreign(data: *const T, len: usize, owner: Box<dyn Any + Send + Sync>) -> Buffer<T> {
         Buffer { memory: Arc::new(BufferMemory::Foreign { data, len, _owner: owner }) }
     }
@@ -46,6 +55,13 @@ impl<T> Buffer<T> {
 
 impl<T: Clone> Buffer<T> {
     /// The values as a vector: zero-copy if this buffer has no other owner.
+    ///
+    /// ```
+    /// use tamis_tensor::Buffer;
+    /// let buffer = Buffer::from(vec![1u32, 2, 3]);
+    /// let address = buffer.as_ptr();
+    /// assert_eq!(buffer.into_vec().as_ptr(), address, "its only owner gives the memory away");
+    /// ```
     pub fn into_vec(self) -> Vec<T> {
         match Arc::try_unwrap(self.memory) {
             Ok(mut memory) => match &mut memory {

@@ -14,6 +14,19 @@ impl Tensor {
     /// The value type is that of the entries (`bool` for leaf `pattern`, which keeps the nonzero
     /// entries). Entries are sorted, and duplicates are combined by `combine`; entries that equal
     /// the fill stay stored. `fill` must be a number of the value type.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::{Combine, Coordinates, Tensor};
+    /// let entries = Coordinates {
+    ///     shape: vec![2, 2],
+    ///     columns: vec![vec![1u32, 0, 1].into(), vec![1u32, 0, 1].into()],
+    ///     values: vec![4.0, 1.0, 0.5].into(),
+    /// };
+    /// let a = Tensor::from_coordinates(&entries, &Format::csr(), Value::F64(0.0), Combine::Sum)?;
+    /// assert_eq!((a.nnz(), a.get(&[1, 1])), (2, Some(Value::F64(4.5))));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn from_coordinates(entries: &Coordinates, format: &Format, fill: Value, combine: Combine) -> Result<Tensor> {
         let shape = &entries.shape;
         check_shape(shape, format)?;
@@ -67,6 +80,13 @@ impl Tensor {
     }
 
     /// A tensor of rank 0, with fill zero.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_tensor::Tensor;
+    /// let alpha = Tensor::scalar(Value::F64(0.85));
+    /// assert_eq!(alpha.get(&[]), Some(Value::F64(0.85)));
+    /// ```
     pub fn scalar(value: Value) -> Tensor {
         let values = ValueArray::from_values(&[value], value.dtype());
         match Tensor::new(Format::dense(0), &[], Value::zero(value.dtype()), Vec::new(), Some(values)) {

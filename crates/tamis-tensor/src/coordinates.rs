@@ -27,11 +27,21 @@ pub struct Coordinates {
 
 impl Coordinates {
     /// The number of entries.
+    ///
+    /// ```
+    /// assert_eq!(tamis_tensor::gallery::banded(5, 1)?.len(), 13);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
     /// True if there are no entries.
+    ///
+    /// ```
+    /// assert!(tamis_tensor::gallery::random(&[10, 10], 0.0, 0)?.is_empty());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }

@@ -49,6 +49,19 @@ type Taken = (NonNull<u8>, Layout);
 /// `take` returns memory of the global allocator without another owner, with its layout: at least
 /// of the requested size, of the requested alignment, and a multiple of the unit (the second
 /// argument). `give` accepts such memory.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use tamis_tensor::MemoryPool;
+/// /// A pool that is always empty.
+/// let pool = MemoryPool {
+///     take: |_, _| None,
+///     // SAFETY: `give` receives memory of the global allocator with its layout.
+///     give: |data, layout| unsafe { std::alloc::dealloc(data.as_ptr(), layout) },
+///     smallest: 2 << 20,
+/// };
+/// assert!((pool.take)(Layout::new::<u64>(), 8).is_none());
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryPool {
     /// Takes memory for a layout, a multiple of a unit; `None` if the pool has none.
@@ -64,6 +77,15 @@ pub struct MemoryPool {
 ///
 /// # Safety
 /// The functions satisfy the contract of [`MemoryPool`].
+///
+/// ```
+/// use tamis_tensor::{MemoryPool, set_memory_pool};
+/// # let give: fn(_, _) = |data: std::ptr::NonNull<u8>, layout| unsafe {
+/// #     std::alloc::dealloc(data.as_ptr(), layout)
+/// # };
+/// // SAFETY: it has no memory to give, and frees what it receives.
+/// unsafe { set_memory_pool(MemoryPool { take: |_, _| None, give, smallest: usize::MAX }) };
+/// ```
 pub unsafe fn set_memory_pool(pool: MemoryPool) {
     let _ = REPLACEMENT.set(pool);
 }

@@ -35,6 +35,15 @@ impl Operand for Tensor {
 impl Tensor {
     /// A tensor of the elements of a grid that differ from the fill (of all elements, if the grid
     /// is dense).
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value, interp::Grid};
+    /// use tamis_tensor::Tensor;
+    /// let grid = Grid::from_values(&[3], &[5.0, 0.0, 7.0].map(Value::F64));
+    /// let x = Tensor::from_grid(&grid, &Format::parse("sparse", 1)?)?;
+    /// assert_eq!((x.shape(), x.nnz()), (&[3][..], 2));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn from_grid(grid: &Grid, format: &Format) -> Result<Tensor> {
         let shape = grid.shape().to_vec();
         let mut columns: Vec<Vec<u64>> = vec![Vec::new(); shape.len()];

@@ -43,6 +43,16 @@ pub struct Statistics {
 }
 
 /// The occupancy of the fibers of one level.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{Combine, Tensor, gallery};
+/// let entries = gallery::banded(5, 1)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let columns = &a.statistics()?.levels[1];
+/// assert_eq!((columns.fibers, columns.least, columns.most), (5, 2, 3));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelStatistics {
     /// The level in the text form of formats.

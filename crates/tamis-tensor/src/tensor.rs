@@ -43,6 +43,14 @@ pub struct Tensor {
 }
 
 /// The integer types that a literal fits, for type inference.
+///
+/// ```
+/// use tamis_ir::Value;
+/// use tamis_tensor::{LiteralRange, Tensor};
+/// let range = |number: i64| Tensor::literal(Value::I64(number)).literal_range();
+/// assert_eq!(range(3), range(100), "both fit every integer type");
+/// assert!(matches!(range(300), Some(LiteralRange::Integers(_))) && range(300) != range(3));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LiteralRange {
     /// It is not an integer.
@@ -190,6 +198,17 @@ impl Tensor {
     /// Every invariant of every level holds up to the truncated lengths, booleans are 0 or 1,
     /// `values` exist unless the leaf is a pattern, and `fill` is of their type: compiled code
     /// relies on that.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, Value};
+    /// use tamis_tensor::{LevelArrays, Tensor};
+    /// let (levels, values) = (vec![LevelArrays::default()], Some(vec![1.0, 2.0, 0.0].into()));
+    /// let (format, fill) = (Format::dense(1), Value::F64(0.0));
+    /// // SAFETY: a dense level has no arrays, and the values are of the type of the fill.
+    /// let x = unsafe { Tensor::from_longer_parts_unchecked(&[2], &format, levels, values, fill)? };
+    /// assert_eq!(x.values().map(|values| values.len()), Some(2));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub unsafe fn from_longer_parts_unchecked(
         shape: &[u64],
         format: &Format,
@@ -202,38 +221,97 @@ impl Tensor {
     }
 
     /// The size of each dimension.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.shape(), [2, 2]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn shape(&self) -> &[u64] {
         &self.parts.shape
     }
 
     /// The number of dimensions.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.rank(), 2);
+    /// assert_eq!(Tensor::scalar(Value::F64(1.0)).rank(), 0);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn rank(&self) -> usize {
         self.parts.shape.len()
     }
 
     /// The type of the values; `bool` for a pattern.
+    ///
+    /// ```
+    /// # use tamis_ir::Format;
+    /// use tamis_ir::{DType, Value};
+    /// # use tamis_tensor::Tensor;
+    /// let x = Tensor::from_dense(&[2], vec![3i32, 4].into(), &Format::dense(1), Value::I32(0))?;
+    /// assert_eq!(x.dtype(), DType::I32);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.parts.fill.dtype()
     }
 
     /// The value of every coordinate that is not stored.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let distances = vec![0.0, f64::INFINITY, 2.0].into();
+    /// let x = Tensor::from_dense(&[3], distances, &Format::coo(1), Value::F64(f64::INFINITY))?;
+    /// assert_eq!((x.nnz(), x.fill()), (2, Value::F64(f64::INFINITY)));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn fill(&self) -> Value {
         self.parts.fill
     }
 
     /// The storage format.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.format(), &Format::csr());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn format(&self) -> &Format {
         &self.parts.format
     }
 
     /// The size of each level, outermost first: that of its dimension, unless the format's map
     /// splits or combines dimensions.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let blocked = Format::parse("bsr(2,2)", 2)?;
+    /// let a = Tensor::from_dense(&[4, 6], vec![1.0; 24].into(), &blocked, Value::F64(0.0))?;
+    /// assert_eq!(a.extents(), [2, 3, 2, 2]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn extents(&self) -> &[u64] {
         &self.parts.extents
     }
 
     /// The number of stored entries (nnz), including those that equal the fill. A `dense` level
     /// stores every coordinate, so for an all-dense tensor this is the number of cells.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.nnz(), 2);
+    /// assert_eq!(a.convert(&Format::dense(2))?.nnz(), 4);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn nnz(&self) -> usize {
         *self.parts.nnz.get_or_init(|| {
             let onto = self.format().is_onto(self.shape());
@@ -247,27 +325,71 @@ impl Tensor {
     }
 
     /// Bytes of all arrays.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.nbytes(), 3 * 4 + 2 * 4 + 2 * 8, "`pos`, `crd` and the values");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         let levels: usize = self.parts.levels.iter().map(|level| level.arrays().nbytes()).sum();
         levels + self.parts.values.as_ref().map_or(0, |values| values.nbytes())
     }
 
     /// The values, one for each position below the last level; `None` for a pattern.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.values(), Some(&vec![1.0, 4.0].into()));
+    /// assert_eq!(a.pattern()?.values(), None);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn values(&self) -> Option<&ValueArray> {
         self.parts.values.as_ref()
     }
 
     /// The levels, outermost first.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.levels().len(), 2);
+    /// assert_eq!(a.levels()[1].arrays().arrays.len(), 2);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn levels(&self) -> &[Arc<dyn Level>] {
         &self.parts.levels
     }
 
     /// The arrays of level `k` (the outermost is 0), shared; no arrays if there is no such level.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = a.level_arrays(1);
+    /// assert_eq!(columns.get("pos").unwrap().to_vec(), [0, 1, 2]);
+    /// assert_eq!(columns.get("crd").unwrap().to_vec(), [0, 1]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn level_arrays(&self, k: usize) -> LevelArrays {
         self.parts.levels.get(k).map(|level| level.arrays()).unwrap_or_default()
     }
 
     /// The number of coordinates, stored or not; `None` when it does not fit 64 bits.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!((a.cell_count(), a.nnz()), (Some(4), 2));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn cell_count(&self) -> Option<u64> {
         if self.shape().contains(&0) {
             return Some(0);
@@ -297,6 +419,16 @@ impl Tensor {
     }
 
     /// The stored entries, sorted by their coordinates in the order of the dimensions (row-major).
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let entries = a.to_coordinates();
+    /// assert_eq!(entries.columns[1].to_vec(), [0, 1]);
+    /// assert_eq!(entries.values, vec![1.0, 4.0].into());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn to_coordinates(&self) -> Coordinates {
         self.try_to_coordinates().unwrap_or_else(|d| {
             // The entries are in memory already; a failure to allocate a second copy is fatal, as
@@ -306,6 +438,14 @@ impl Tensor {
     }
 
     /// [`Tensor::to_coordinates`], with a diagnostic if memory is exhausted.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.try_to_coordinates()?.len(), a.nnz());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn try_to_coordinates(&self) -> Result<Coordinates> {
         let entries = if tree::pads(self.format().levels()) {
             convert::stored_entries(self)?
@@ -321,6 +461,14 @@ impl Tensor {
     }
 
     /// Every value, in row-major order.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.to_dense()?, vec![1.0, 0.0, 0.0, 4.0].into());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn to_dense(&self) -> Result<ValueArray> {
         let dense = self.convert(&Format::dense(self.rank()))?;
         dense
@@ -331,6 +479,16 @@ impl Tensor {
 
     /// The value at these coordinates: the stored one, or the fill; `None` out of bounds, or for a
     /// wrong number of coordinates.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.get(&[1, 1]), Some(Value::F64(4.0)));
+    /// assert_eq!(a.get(&[0, 1]), Some(Value::F64(0.0)));
+    /// assert_eq!(a.get(&[2, 0]), None);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn get(&self, coordinates: &[u64]) -> Option<Value> {
         if coordinates.len() != self.rank() || coordinates.iter().zip(self.shape()).any(|(c, n)| c >= n) {
             return None;
@@ -346,6 +504,16 @@ impl Tensor {
 
     /// Calls `visit` with the coordinates (in the order of the dimensions) and the value of every
     /// stored entry, in storage order.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let mut entries = Vec::new();
+    /// a.for_each(&mut |coordinates, value| entries.push((coordinates.to_vec(), value)));
+    /// assert_eq!(entries[1], (vec![1, 1], Value::F64(4.0)));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn for_each(&self, visit: &mut dyn FnMut(&[u64], Value)) {
         self.for_each_while(&mut |coordinates, value| {
             visit(coordinates, value);
@@ -355,6 +523,19 @@ impl Tensor {
 
     /// [`Tensor::for_each`] until `visit` is false: the cost is proportional to the visited
     /// entries.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let mut first = None;
+    /// a.for_each_while(&mut |coordinates, _| {
+    ///     first = Some(coordinates.to_vec());
+    ///     false
+    /// });
+    /// assert_eq!(first, Some(vec![0, 0]));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn for_each_while(&self, visit: &mut dyn FnMut(&[u64], Value) -> bool) {
         let mut coordinates = vec![0; self.rank()];
         tree::visit_while(self.levels(), &mut |stored, position| {
@@ -366,6 +547,14 @@ impl Tensor {
     /// The same tensor with values (and fill) of another type, cast as [`Value::cast`] does.
     ///
     /// The levels are shared. A pattern that is cast to another type than `bool` gets values.
+    ///
+    /// ```
+    /// # use tamis_ir::{DType, Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// let x = Tensor::from_dense(&[2], vec![1.5, 4.0].into(), &Format::dense(1), 0.0.into())?;
+    /// assert_eq!(x.cast(DType::I64).get(&[0]), Some(Value::I64(1)));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn cast(&self, dtype: DType) -> Tensor {
         if dtype == self.dtype() {
             return self.clone();
@@ -436,6 +625,13 @@ impl Tensor {
 
     /// The integer types that a literal fits; `None` if the tensor is not a literal. Two literals
     /// of one type and range are interchangeable in type inference.
+    ///
+    /// ```
+    /// # use tamis_ir::Value;
+    /// # use tamis_tensor::Tensor;
+    /// assert!(Tensor::literal(Value::I64(3)).literal_range().is_some());
+    /// assert!(Tensor::scalar(Value::I64(3)).literal_range().is_none());
+    /// ```
     pub fn literal_range(&self) -> Option<LiteralRange> {
         if !self.parts.literal {
             return None;
@@ -505,6 +701,15 @@ impl Tensor {
 
     /// True if both have the same shape and format, apart from the leaf, and store the same coordinates. Shared arrays are
     /// recognised without a look at them.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let b = a.with_values(vec![7i64, 8].into(), Value::I64(0))?;
+    /// assert!(a.same_pattern(&b) && !a.same_values(&b));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn same_pattern(&self, other: &Tensor) -> bool {
         let levels = |t: &Tensor| t.format().clone().with_leaf(Leaf::Element(None));
         let same = |(a, b): (&Arc<dyn Level>, &Arc<dyn Level>)| Arc::ptr_eq(a, b) || a.arrays() == b.arrays();
@@ -516,6 +721,14 @@ impl Tensor {
 
     /// True if both have the same shape and equal numbers at every coordinate, for any formats and
     /// value types: `1`, `1.0` and `True` are equal, zeros of either sign are, and all NaNs are.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert!(a.same_values(&a.convert(&Format::coo(2))?));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn same_values(&self, other: &Tensor) -> bool {
         match compare::first_difference(self, other, &numbers::same_across_types) {
             Ok(difference) => self.shape() == other.shape() && difference.is_none(),

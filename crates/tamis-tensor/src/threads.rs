@@ -11,6 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tamis_ir::{Code, Diagnostic};
 
 /// The environment variable for the number of threads.
+///
+/// ```
+/// use tamis_tensor::threads::{VARIABLE, threads_from_environment};
+/// assert_eq!(VARIABLE, "TAMIS_NUM_THREADS");
+/// assert!(std::env::var_os(VARIABLE).is_some() || threads_from_environment()?.is_none());
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub const VARIABLE: &str = "TAMIS_NUM_THREADS";
 
 /// The maximum number of threads.
@@ -30,11 +37,21 @@ thread_local! {
 }
 
 /// True if calls of this thread run in parallel regardless of size.
+///
+/// ```
+/// use tamis_tensor::threads::{always, with_threads_always};
+/// assert!(!always() && with_threads_always(2, always));
+/// ```
 pub fn always() -> bool {
     ALWAYS.get()
 }
 
 /// [`with_threads`] with all parallel code in parallel regardless of size: for tests.
+///
+/// ```
+/// use tamis_tensor::threads::{threads, with_threads_always};
+/// assert_eq!(with_threads_always(2, threads), 2);
+/// ```
 pub fn with_threads_always<T>(number: usize, work: impl FnOnce() -> T) -> T {
     /// Restores the previous value on drop.
     struct Before(bool);
@@ -98,6 +115,14 @@ fn from_environment() -> usize {
 }
 
 /// The number of threads in the environment variable.
+///
+/// ```
+/// match tamis_tensor::threads::threads_from_environment()? {
+///     Some(number) => println!("TAMIS_NUM_THREADS is {number}"),
+///     None => println!("TAMIS_NUM_THREADS is not set"),
+/// }
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn threads_from_environment() -> Result<Option<usize>, Diagnostic> {
     let Some(text) = std::env::var_os(VARIABLE) else { return Ok(None) };
     let text = text.to_string_lossy();
@@ -111,12 +136,24 @@ pub fn threads_from_environment() -> Result<Option<usize>, Diagnostic> {
 
 /// Resets the thread pool in a process that was just forked: the waiting threads of its parent do
 /// not exist there.
+///
+/// ```
+/// // In the child of a fork, before its first parallel call:
+/// tamis_tensor::threads::forked();
+/// ```
 pub fn forked() {
     team::free_all();
 }
 
 /// Fork-join: runs `work(0)` to `work(workers - 1)` concurrently, the first here, the others on
 /// threads of the pool, or here if no thread is available in time. Returns when all are done.
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+/// let sum = AtomicUsize::new(0);
+/// tamis_tensor::threads::share(3, &|worker| _ = sum.fetch_add(worker, Ordering::Relaxed));
+/// assert_eq!(sum.into_inner(), 0 + 1 + 2);
+/// ```
 pub fn share(workers: usize, work: &(dyn Fn(usize) + Sync)) {
     let team = std::pin::pin!(team::Team::new(work));
     let team = team.as_ref();

@@ -20,6 +20,12 @@ use tamis_ir::{Code, DType, Diagnostic, Diagnostics, Format, FormatSpec, Value};
 use tamis_tensor::{Combine, Tensor, gallery};
 
 /// The environment variable that names the file of constants; `default` for the built-in ones.
+///
+/// ```
+/// use tamis::calibrate::{VARIABLE, costs_file};
+/// let named = std::env::var_os(VARIABLE).filter(|name| !name.is_empty() && name != "default");
+/// assert!(named.is_none_or(|name| costs_file() == Some(name.into())));
+/// ```
 pub const VARIABLE: &str = "TAMIS_COSTS";
 
 /// The file of this machine's constants: [`VARIABLE`], or a file in the user's configuration
@@ -135,6 +141,15 @@ const CASES: [Case; 24] = [
 ];
 
 /// A measured kernel, with the times that the cost model predicts.
+///
+/// ```no_run
+/// # use tamis::prelude::*;
+/// // Takes a second or two.
+/// for kernel in tamis::calibrate(None)?.kernels {
+///     println!("{}: {:?}, predicted {:?}", kernel.notation, kernel.time, kernel.after);
+/// }
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct MeasuredKernel {
     /// The index notation that it computes.
@@ -152,6 +167,15 @@ pub struct MeasuredKernel {
 }
 
 /// The outcome of a calibration.
+///
+/// ```no_run
+/// # use tamis::prelude::*;
+/// // Takes a second or two.
+/// let calibration = tamis::calibrate(None)?;
+/// assert!(calibration.fit.after <= calibration.fit.before, "predictions improve");
+/// std::fs::write("costs", calibration.fit.costs.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Calibration {
     /// The measured kernels.

@@ -12,6 +12,15 @@ use tamis_tensor::Tensor;
 
 /// The maximum number of loop iterations of the reference interpreter in check mode by default:
 /// about a minute.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// let program = Notation::parse("s = x[i]")?.plain()?;
+/// use tamis::check::{CHECK_LIMIT, interpreter_points};
+/// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+/// assert!(interpreter_points(&program, &[&x])? <= CHECK_LIMIT as f64, "the check is cheap");
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub const CHECK_LIMIT: u64 = 200_000_000;
 
 /// About how many points the interpreter visits per second.

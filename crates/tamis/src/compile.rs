@@ -69,31 +69,90 @@ pub struct CompileOptions {
 /// Setters that chain: `CompileOptions::new().check(true).strict(true)`.
 impl CompileOptions {
     /// The default options: fast arithmetic, no checks, machine code, no scheduling commands.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// assert_eq!(CompileOptions::new(), CompileOptions::default());
+    /// ```
     pub fn new() -> CompileOptions {
         CompileOptions::default()
     }
 
     /// Sets [`strict`](CompileOptions::strict).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let sparse = Format::parse("sparse", 1)?;
+    /// let a = Tensor::from_dense(&[2], vec![0.0, 1.0].into(), &sparse, 0.0.into())?;
+    /// let values = vec![f64::NAN, 5.0].into();
+    /// let x = Tensor::from_dense(&[2], values, &Format::dense(1), 0.0.into())?;
+    /// let strict = EinsumOptions::new().compile(CompileOptions::new().strict(true));
+    /// let s = tamis::einsum("s = a[i] * x[i]", &[("a", &a), ("x", &x)], &strict)?.into_tensor()?;
+    /// assert!(s.get(&[]).is_some_and(|s| s.is_nan()), "0 * NaN is NaN");
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn strict(self, strict: bool) -> CompileOptions {
         CompileOptions { strict, ..self }
     }
 
     /// Sets [`check`](CompileOptions::check).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// let checked = EinsumOptions::new().compile(CompileOptions::new().check(true));
+    /// // Had the reference interpreter another answer, this would be an error.
+    /// let y = tamis::einsum("y[i] = A[i,j]", &[("A", &a)], &checked)?.into_tensor()?;
+    /// assert_eq!(y.get(&[1]), Some(Value::F64(4.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn check(self, check: bool) -> CompileOptions {
         CompileOptions { check, ..self }
     }
 
     /// Sets [`check_limit`](CompileOptions::check_limit).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// let options = CompileOptions::new().check(true).check_limit(3);
+    /// let options = EinsumOptions::new().compile(options);
+    /// let outcome = tamis::einsum("s = A[i,j]", &[("A", &a)], &options);
+    /// assert!(outcome.is_err(), "the interpreter would visit 4 points");
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn check_limit(self, points: u64) -> CompileOptions {
         CompileOptions { check_limit: Some(points), ..self }
     }
 
     /// Sets [`interpret`](CompileOptions::interpret).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let options = CompileOptions::new().interpret(true);
+    /// let interpreted = tamis::compile(&program, &Signature::of(&[&x]), &options)?;
+    /// assert!(interpreted.kernel().is_none());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn interpret(self, interpret: bool) -> CompileOptions {
         CompileOptions { interpret, ..self }
     }
 
     /// Sets [`schedule`](CompileOptions::schedule).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let options = CompileOptions::new().schedule(Schedule::parse("unroll(i, 2)")?);
+    /// let unrolled = tamis::compile(&program, &Signature::of(&[&x]), &options)?;
+    /// assert_eq!(unrolled.call(&[&x])?["y"].get(&[0]), Some(Value::F64(6.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn schedule(self, schedule: Schedule) -> CompileOptions {
         CompileOptions { schedule, ..self }
     }
@@ -130,6 +189,15 @@ pub struct Build {
 
 impl Build {
     /// The time of all stages.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::new())?;
+    /// assert!(double.build().total() >= double.build().obtain);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn total(&self) -> Duration {
         self.passes.iter().map(|pass| pass.time).sum::<Duration>() + self.obtain
     }

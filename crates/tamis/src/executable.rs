@@ -164,11 +164,32 @@ impl Executable {
     ///
     /// The call is zero-copy: the kernel reads the tensors' arrays, and what it writes becomes the
     /// results.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::new())?;
+    /// let y = double.call(&[&x])?.into_tensor()?;
+    /// assert_eq!(y.to_dense()?, vec![6.0, 10.0].into());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn call(&self, tensors: &[&Tensor]) -> Result<Results, Diagnostics> {
         self.call_timed(tensors).map(|report| report.results)
     }
 
     /// [`Executable::call`], with the time of the kernel and what its workspaces did.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::new())?;
+    /// let report = double.call_timed(&[&x])?;
+    /// println!("{:?}", report.kernel);
+    /// assert_eq!(report.results["y"].get(&[0]), Some(Value::F64(6.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn call_timed(&self, tensors: &[&Tensor]) -> Result<CallReport, Diagnostics> {
         let arguments = CallArgument::all(tensors);
         self.check_layouts(&arguments)?;
@@ -264,6 +285,15 @@ impl Executable {
 
     /// Why calls are sequential, whatever the number of threads; none if the outermost loop can be
     /// partitioned, or if no call needed to know yet.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::new())?;
+    /// assert!(double.on_one_thread().is_none(), "the loop over i can be partitioned");
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn on_one_thread(&self) -> Option<&Diagnostics> {
         self.inner.first.parallel.get().and_then(|kernel| kernel.as_ref().err())
     }
@@ -334,26 +364,73 @@ impl Executable {
     }
 
     /// The program.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::new())?;
+    /// assert_eq!(double.program(), &program);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn program(&self) -> &Program {
         &self.inner.program
     }
 
     /// The options it was compiled with.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let options = CompileOptions::new().strict(true);
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &options)?;
+    /// assert_eq!(double.options(), &options);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn options(&self) -> &CompileOptions {
         &self.inner.options
     }
 
     /// The report of its compilation, with the times of all stages.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::new())?;
+    /// assert!(double.build().passes.iter().any(|pass| pass.name == "lower"));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn build(&self) -> &crate::compile::Build {
         &self.inner.first.build
     }
 
     /// The program with its schedule applied.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let options = CompileOptions::new().schedule(Schedule::new().split("i", "i0", "i1", 8));
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &options)?;
+    /// assert!(double.scheduled().to_string().contains("for i0"));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn scheduled(&self) -> &Program {
         &self.inner.scheduled
     }
 
     /// The kernel that was translated to machine code; none if the program is interpreted.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::new())?;
+    /// assert!(double.kernel().is_some_and(|kernel| kernel.to_string().contains("for ")));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn kernel(&self) -> Option<&Kernel> {
         match &self.inner.first.engine {
             Engine::Machine(machine) => Some(machine.kernel()),

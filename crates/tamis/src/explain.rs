@@ -154,12 +154,30 @@ fn partitioning(
 
 impl Explanation {
     /// The program as it was understood, with its schedule applied.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// assert!(explanation.program().contains("y[i] = 2 * x[i]"));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn program(&self) -> &str {
         &self.program
     }
 
     /// The way each result and temporary is written: appended in storage order, or scattered, and
     /// through which workspace.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = A[i,j] * x[j]")?.plain()?;
+    /// let signature = Signature::assumed(&program, &[("A", "csc".parse()?)], &[])?;
+    /// let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// assert!(explanation.productions()[0].starts_with("y: loops (i,j), storage (i): "));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn productions(&self) -> Vec<String> {
         let Compilation { program, checked, inserted, .. } = &self.compilation;
         let name = |id: tamis_ir::program::TensorId| program.tensor(id).name.clone();
@@ -226,22 +244,60 @@ impl Explanation {
     }
 
     /// The decisions, and the scheduled program with inserted workspaces.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// let text = explanation.schedule();
+    /// assert!(text.starts_with("# y: loops (i), storage (i): ") && text.contains("# threads: "));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn schedule(&self) -> String {
         let notes: String = self.productions().iter().map(|line| format!("# {line}\n")).collect();
         format!("{notes}# threads: {}\n{}", self.threads, self.compilation.program)
     }
 
     /// The partition of the program in parallel calls, or the reason why there is none.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// assert!(explanation.threads().starts_with("the loop over i is partitioned"));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn threads(&self) -> &str {
         &self.threads
     }
 
     /// The looplets of each access along each loop.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// assert!(explanation.looplets().iter().any(|line| line.contains("x level 0")));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn looplets(&self) -> Vec<String> {
         self.compilation.lowered.looplets.clone()
     }
 
     /// The kernel.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// let text = explanation.kernel().to_string();
+    /// assert_eq!(tamis::kernel::Kernel::parse(&text)?.to_string(), text);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn kernel(&self) -> &Kernel {
         &self.compilation.lowered.kernel
     }
@@ -270,28 +326,77 @@ impl Explanation {
 
     /// The explanation of a compilation that ends after the first run of a pass: later stages show
     /// what the kernel would be without the passes after it.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// let optimised = explanation.kernel().to_string();
+    /// let lowered = explanation.stop_after("lower")?;
+    /// assert_ne!(lowered.kernel().to_string(), optimised);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn stop_after(mut self, pass: &str) -> Result<Explanation, Diagnostic> {
         self.compilation.lowered.kernel = self.after(pass)?.swap_remove(0).clone();
         Ok(self)
     }
 
     /// The kernel as a C function that compiles on its own.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// assert!(explanation.c()?.contains("for ("));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn c(&self) -> Result<String, Diagnostic> {
         c::print(self.kernel())
     }
 
     /// Optimised LLVM IR and assembly, for this machine's processor.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// let listings = explanation.machine()?;
+    /// assert!(listings.llvm.contains("define ") && listings.assembly.contains("ret"));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn machine(&self) -> Result<llvm::Listings, Diagnostic> {
         let host = llvm::CodegenOptions::host()?;
         llvm::listings(self.kernel(), &if self.options.check { host.checked() } else { host })
     }
 
     /// The passes, with their times.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// let slowest = explanation.passes().iter().max_by_key(|pass| pass.time);
+    /// assert!(slowest.is_some_and(|pass| !pass.name.is_empty()));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn passes(&self) -> &[PassReport] {
         &self.compilation.passes
     }
 
     /// Performance warnings.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let signature = Signature::assumed(&program, &[], &[])?;
+    /// # let explanation = tamis::explain(&program, &signature, &CompileOptions::new())?;
+    /// assert!(explanation.warnings().is_empty());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.compilation.warnings
     }

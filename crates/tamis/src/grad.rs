@@ -114,6 +114,17 @@ pub fn jvp(
 }
 
 /// What differentiation may assume of operands: which have patterns, and which are complex.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+/// let inputs = [("A", &a)];
+/// let request = tamis::grad::described(tamis::grad::Differentiate::new(["A"]), &inputs);
+/// let adjoint = request.adjoint(&Notation::parse("L = A[i,j] * A[i,j]")?)?;
+/// assert_eq!(adjoint.patterns[0].0, "A", "the gradient of a sparse operand lives on its pattern");
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn described(request: Differentiate, inputs: &[(&str, &Tensor)]) -> Differentiate {
     let named = |holds: &dyn Fn(&Tensor) -> bool| {
         inputs.iter().filter(|(_, tensor)| holds(tensor)).map(|(name, _)| *name).collect::<Vec<_>>()

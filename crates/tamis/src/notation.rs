@@ -43,23 +43,60 @@ pub struct EinsumOptions {
 /// Setters that chain: `EinsumOptions::new().order(["j", "i"])`.
 impl EinsumOptions {
     /// The default options: every decision is the scheduler's.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// assert_eq!(EinsumOptions::new(), EinsumOptions::default());
+    /// ```
     pub fn new() -> EinsumOptions {
         EinsumOptions::default()
     }
 
     /// Sets how the resulting program is compiled.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// let options = EinsumOptions::new().compile(CompileOptions::new().interpret(true));
+    /// let s = tamis::einsum("s = A[i,j]", &[("A", &a)], &options)?.into_tensor()?;
+    /// assert_eq!(s.get(&[]), Some(Value::F64(5.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn compile(self, compile: CompileOptions) -> EinsumOptions {
         EinsumOptions { compile, ..self }
     }
 
     /// Fixes the order of loops, outermost first; indices that are missing follow in the
     /// scheduler's order.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let notation = Notation::parse("y[i] = A[i,j] * x[j]")?;
+    /// let options = EinsumOptions::new().order(["j", "i"]);
+    /// let plan = tamis::notation::plan(&notation, &[&a, &x], &options.pins)?;
+    /// assert!(plan.program.to_string().contains("for j, i in _:"));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn order<S: Into<String>>(mut self, indices: impl IntoIterator<Item = S>) -> EinsumOptions {
         self.pins.order = indices.into_iter().map(Into::into).collect();
         self
     }
 
     /// Fixes the format of a result or temporary.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// let options = EinsumOptions::new().format("C", Format::csc());
+    /// let c = tamis::einsum("C[i,j] = 2 * A[i,j]", &[("A", &a)], &options)?.into_tensor()?;
+    /// assert_eq!(c.format(), &Format::csc());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn format(mut self, name: &str, format: tamis_ir::Format) -> EinsumOptions {
         self.pins.formats.push((name.to_string(), format));
         self
@@ -254,6 +291,18 @@ fn sources(plan: &NotationPlan, notation: &Notation) -> Result<Vec<usize>, Diagn
 
 /// Converts operands, given in the order of the notation's parameters, to the parameters of a
 /// plan's program.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+/// use tamis::notation::{converted_operands, plan};
+/// let notation = Notation::parse("y[i] = A[i,j]")?;
+/// let plan = plan(&notation, &[&a], &Default::default())?;
+/// let operands = converted_operands(&plan, &notation, &[&a])?;
+/// assert_eq!(operands.len(), plan.program.params.len());
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub fn converted_operands<'a>(
     plan: &NotationPlan,
     notation: &Notation,
@@ -286,11 +335,31 @@ fn converted<'a>(
 
 impl CompiledNotation {
     /// Computes it on tensors, given in the order of the notation's parameters.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let square = Notation::parse("y[i] = x[i] * x[i]")?;
+    /// let square = tamis::notation::compile(&square, &[&x], &EinsumOptions::new())?;
+    /// assert_eq!(square.call(&[&x])?["y"].get(&[1]), Some(Value::F64(25.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn call(&self, tensors: &[&Tensor]) -> Result<Results, Diagnostics> {
         self.call_timed(tensors).map(|report| report.results)
     }
 
     /// [`CompiledNotation::call`], with the time that the kernel took.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let square = Notation::parse("y[i] = x[i] * x[i]")?;
+    /// let square = tamis::notation::compile(&square, &[&x], &EinsumOptions::new())?;
+    /// let report = square.call_timed(&[&x])?;
+    /// println!("{:?} on {} threads", report.kernel, report.chunks);
+    /// assert_eq!(report.results["y"].get(&[0]), Some(Value::F64(9.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn call_timed(&self, tensors: &[&Tensor]) -> Result<CallReport, Diagnostics> {
         let options = self.executable.options();
         if options.interpret {

@@ -30,16 +30,45 @@ pub struct PreparedProgram {
 
 impl PreparedProgram {
     /// Prepares a program; the first call compiles it.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::compile::PreparedProgram;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// let double = PreparedProgram::new(program);
+    /// assert!(double.program().to_string().contains("y[i] = 2 * x[i]"));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn new(program: Program) -> PreparedProgram {
         PreparedProgram { program, executables: RwLock::default(), warnings: WarningQueue::default() }
     }
 
     /// The program.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::compile::PreparedProgram;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// let double = PreparedProgram::new(program);
+    /// assert_eq!(double.program().params.len(), 1);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn program(&self) -> &Program {
         &self.program
     }
 
     /// Runs it on tensors, in the order of its parameters.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::compile::PreparedProgram;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = PreparedProgram::new(program);
+    /// let y = double.call(&[&x], &CompileOptions::new())?.into_tensor()?;
+    /// assert_eq!(y.get(&[1]), Some(Value::F64(10.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn call(&self, tensors: &[&Tensor], options: &CompileOptions) -> Result<Results, Diagnostics> {
         let program = &self.program;
         if tensors.len() != program.params.len() {
@@ -71,6 +100,17 @@ impl PreparedProgram {
     }
 
     /// Takes the performance warnings of the calls since the last time.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::compile::PreparedProgram;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = PreparedProgram::new(program);
+    /// double.call(&[&x], &CompileOptions::new())?;
+    /// assert!(double.take_warnings().is_empty());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn take_warnings(&self) -> Vec<Diagnostic> {
         self.warnings.take()
     }

@@ -36,11 +36,22 @@ pub struct Results {
 
 impl Results {
     /// The number of results.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let results = Results::from_iter([("y", Tensor::scalar(3.0.into()))]);
+    /// assert_eq!(results.len(), 1);
+    /// ```
     pub fn len(&self) -> usize {
         self.named.len()
     }
 
     /// True if there is no result.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// assert!(Results::default().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
     }
@@ -57,16 +68,45 @@ impl Results {
     }
 
     /// The names, in order.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// let results = tamis::einsum!("rows[i] = A[i,j]; columns[j] = A[i,j]", A = &a)?;
+    /// assert_eq!(results.names().collect::<Vec<_>>(), ["rows", "columns"]);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.named.iter().map(|(name, _)| name.as_str())
     }
 
     /// The tensors, in order.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// let results = tamis::einsum!("rows[i] = A[i,j]; columns[j] = A[i,j]", A = &a)?;
+    /// assert!(results.tensors().all(|tensor| tensor.shape() == [2]));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn tensors(&self) -> impl ExactSizeIterator<Item = &Tensor> {
         self.named.iter().map(|(_, tensor)| tensor)
     }
 
     /// Names and tensors, in order.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// let results = tamis::einsum!("rows[i] = A[i,j]; columns[j] = A[i,j]", A = &a)?;
+    /// for (name, tensor) in results.iter() {
+    ///     println!("{name}: {}", tensor.summary());
+    /// }
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn iter(&self) -> Iter<'_> {
         Iter(self.named.iter())
     }
@@ -87,6 +127,16 @@ impl Results {
     }
 
     /// The tensors, in order, without their names.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// let results = tamis::einsum!("rows[i] = A[i,j]; s = A[i,j]", A = &a)?;
+    /// let ranks: Vec<usize> = results.into_tensors().iter().map(Tensor::rank).collect();
+    /// assert_eq!(ranks, [1, 0]);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn into_tensors(self) -> Vec<Tensor> {
         self.named.into_iter().map(|(_, tensor)| tensor).collect()
     }
@@ -179,6 +229,14 @@ impl<'a> IntoIterator for &'a Results {
 }
 
 /// Names and tensors of [`Results`], in order.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// let scalar = |value: f64| Tensor::scalar(value.into());
+/// let results = Results::from_iter([("y", scalar(3.0)), ("z", scalar(4.0))]);
+/// let (last, _) = results.iter().next_back().unwrap();
+/// assert_eq!(last, "z");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Iter<'a>(std::slice::Iter<'a, (String, Tensor)>);
 

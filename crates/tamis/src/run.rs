@@ -36,26 +36,66 @@ pub struct RunOptions {
 /// Setters that chain: `RunOptions::new().check(true).strict(true)`.
 impl RunOptions {
     /// The default options: fast arithmetic, no checks, machine code.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// assert_eq!(RunOptions::new(), RunOptions::default());
+    /// ```
     pub fn new() -> RunOptions {
         RunOptions::default()
     }
 
     /// Sets [`strict`](RunOptions::strict).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let options = RunOptions::new().strict(true);
+    /// assert!(CompileOptions::from(options).strict);
+    /// ```
     pub fn strict(self, strict: bool) -> RunOptions {
         RunOptions { strict, ..self }
     }
 
     /// Sets [`interpret`](RunOptions::interpret).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("s = x[i]")?.plain()?;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let results = tamis::run(&program, &[("x", &x)], &RunOptions::new().interpret(true))?;
+    /// assert_eq!(results["s"].get(&[]), Some(Value::F64(8.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn interpret(self, interpret: bool) -> RunOptions {
         RunOptions { interpret, ..self }
     }
 
     /// Sets [`check`](RunOptions::check).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("s = x[i]")?.plain()?;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// // Differences from the reference interpreter would be an error.
+    /// let results = tamis::run(&program, &[("x", &x)], &RunOptions::new().check(true))?;
+    /// assert_eq!(results["s"].get(&[]), Some(Value::F64(8.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn check(self, check: bool) -> RunOptions {
         RunOptions { check, ..self }
     }
 
     /// Sets [`check_limit`](RunOptions::check_limit).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("s = x[i]")?.plain()?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let options = RunOptions::new().check(true).check_limit(1);
+    /// let outcome = tamis::run(&program, &[("x", &x)], &options);
+    /// assert!(outcome.is_err(), "the interpreter would visit 2 points");
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn check_limit(self, points: u64) -> RunOptions {
         RunOptions { check_limit: Some(points), ..self }
     }

@@ -53,27 +53,62 @@ impl Default for SearchOptions<'_> {
 /// Setters that chain: `SearchOptions::new().repeats(3)`.
 impl<'a> SearchOptions<'a> {
     /// The default options: at most 30 seconds, five runs of each state.
+    ///
+    /// ```
+    /// use tamis::search::SearchOptions;
+    /// assert_eq!(SearchOptions::new().repeats, 5);
+    /// ```
     pub fn new() -> SearchOptions<'a> {
         SearchOptions::default()
     }
 
     /// Sets [`time_limit`](SearchOptions::time_limit).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::search::SearchOptions;
+    /// let brief = SearchOptions::new().time_limit(Duration::from_secs(1));
+    /// assert!(brief.time_limit < SearchOptions::new().time_limit);
+    /// ```
     pub fn time_limit(self, time_limit: Duration) -> SearchOptions<'a> {
         SearchOptions { time_limit, ..self }
     }
 
     /// Sets [`repeats`](SearchOptions::repeats).
+    ///
+    /// ```
+    /// use tamis::search::SearchOptions;
+    /// assert_eq!(SearchOptions::new().repeats(1).repeats, 1);
+    /// ```
     pub fn repeats(self, repeats: usize) -> SearchOptions<'a> {
         SearchOptions { repeats, ..self }
     }
 
     /// Sets [`progress`](SearchOptions::progress).
+    ///
+    /// ```
+    /// use tamis::search::SearchOptions;
+    /// let bar = |tried, all| eprintln!("{tried} of {all} states");
+    /// assert!(SearchOptions::new().progress(&bar).progress.is_some());
+    /// ```
     pub fn progress(self, progress: &'a dyn Fn(u64, u64)) -> SearchOptions<'a> {
         SearchOptions { progress: Some(progress), ..self }
     }
 }
 
 /// A state of the search: one way to compute the notation, and its time.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// use tamis::search::SearchOptions;
+/// # let a = tamis::gallery::generate("banded(50, 1)")?;
+/// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let notation = Notation::parse("s = A[i,j]")?;
+/// let report = tamis::search(&notation, &[&a], &SearchOptions::new().repeats(1))?;
+/// let chosen = report.states.iter().find(|state| state.chosen).expect("it is measured, too");
+/// assert_eq!((chosen.formats.len(), chosen.order.len()), (1, 2));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchState {
     /// The formats of the operands, in the order of the parameters.

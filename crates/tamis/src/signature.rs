@@ -36,6 +36,16 @@ const SIZES: [u64; 4] = [1000, 3, 1_000_000, 1];
 
 impl Signature {
     /// The signature of tensors, given in the order of a program's parameters.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let signature = Signature::of(&[&a, &x]);
+    /// assert_eq!(signature.shapes(), [vec![2, 2], vec![2]]);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn of(tensors: &[&Tensor]) -> Signature {
         Signature {
             layouts: tensors.iter().map(|tensor| ParamLayout::of(tensor)).collect(),
@@ -107,12 +117,27 @@ impl Signature {
     }
 
     /// The types of the parameters.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// assert_eq!(Signature::of(&[&x]).types()[0].dtype, DType::F64);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn types(&self) -> &[ParamType] {
         &self.types
     }
 
     /// The operands as the scheduler sees them; sparse ones are assumed to store this share of
     /// elements.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = A[i,j] * x[j]")?.plain()?;
+    /// let signature = Signature::assumed(&program, &[("A", "csr".parse()?)], &[])?;
+    /// assert_eq!(signature.operands(0.01)[0].entries, 10_000.0);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn operands(&self, density: f64) -> Vec<OperandStatistics> {
         let operand = |(layout, shape): (&ParamLayout, Vec<u64>)| {
             OperandStatistics::assumed(layout.format.clone(), layout.dtype, layout.fill, &shape, density)
@@ -121,6 +146,14 @@ impl Signature {
     }
 
     /// The sizes of the tensors.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let program = Notation::parse("y[i] = A[i,j] * x[j]")?.plain()?;
+    /// let signature = Signature::assumed(&program, &[], &[])?;
+    /// assert_eq!(signature.shapes(), [vec![1000, 1000], vec![1000]]);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn shapes(&self) -> Vec<Vec<u64>> {
         self.types.iter().map(|t| t.shape.iter().map(|n| n.unwrap_or(0)).collect()).collect()
     }

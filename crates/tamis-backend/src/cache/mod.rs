@@ -47,6 +47,11 @@ struct CachedKernel {
 }
 
 /// Counters of a cache.
+///
+/// ```
+/// let counters = tamis_backend::cache::Cache::global().statistics();
+/// println!("{} compiled, {} from disk", counters.compiled, counters.from_disk);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct CacheStatistics {
@@ -56,6 +61,15 @@ pub struct CacheStatistics {
 }
 
 /// The cache level that had the machine code.
+///
+/// ```
+/// use tamis_backend::{cache::{Cache, CacheHit}, llvm::CodegenOptions};
+/// # let kernel = tamis_ir::kernel::Builder::new("empty").finish();
+/// let (cache, options) = (Cache::new(None, 0), CodegenOptions::host()?);
+/// assert_eq!(cache.get_or_compile(&kernel, &options)?.1, CacheHit::Miss);
+/// assert_eq!(cache.get_or_compile(&kernel, &options)?.1, CacheHit::InMemory);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheHit {
     /// In memory: this process compiled or loaded it before.
@@ -69,6 +83,14 @@ pub enum CacheHit {
 impl Cache {
     /// A cache in memory and, if `folder` is given, on disk with at most `bytes` bytes. A folder is
     /// ignored if it cannot be created, other users can write to it, or it is not writable.
+    ///
+    /// ```
+    /// use tamis_backend::cache::Cache;
+    /// let folder = std::env::temp_dir().join(format!("tamis-cache-{}", std::process::id()));
+    /// let cache = Cache::new(Some(folder.clone()), 64 << 20);
+    /// assert_eq!(cache.statistics().from_disk, 0);
+    /// # let _ = std::fs::remove_dir_all(folder);
+    /// ```
     pub fn new(folder: Option<PathBuf>, bytes: u64) -> Cache {
         Cache {
             memory: Mutex::default(),
@@ -80,17 +102,40 @@ impl Cache {
 
     /// The cache of this process. Its folder is `TAMIS_CACHE` (`off` disables the disk cache), or
     /// else `tamis/kernels` in the user's cache directory.
+    ///
+    /// ```
+    /// use tamis_backend::cache::Cache;
+    /// assert!(std::ptr::eq(Cache::global(), Cache::global()));
+    /// ```
     pub fn global() -> &'static Cache {
         static GLOBAL: OnceLock<Cache> = OnceLock::new();
         GLOBAL.get_or_init(|| Cache::new(default_folder(), DEFAULT_DISK_BYTES))
     }
 
     /// The machine code of a kernel, compiled on a miss.
+    ///
+    /// ```
+    /// use tamis_backend::{cache::Cache, llvm::CodegenOptions};
+    /// # let kernel = tamis_ir::kernel::Builder::new("empty").finish();
+    /// let cache = Cache::new(None, 0);
+    /// let compiled = cache.compile(&kernel, &CodegenOptions::host()?)?;
+    /// assert_eq!(compiled.kernel(), &kernel);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn compile(&self, kernel: &Kernel, options: &CodegenOptions) -> Result<Arc<CompiledKernel>, Diagnostic> {
         self.get_or_compile(kernel, options).map(|(compiled, _)| compiled)
     }
 
     /// The machine code of a kernel, compiled on a miss, and the cache level that had it.
+    ///
+    /// ```
+    /// use tamis_backend::{cache::{Cache, CacheHit}, llvm::CodegenOptions};
+    /// # let kernel = tamis_ir::kernel::Builder::new("empty").finish();
+    /// let cache = Cache::new(None, 0);
+    /// let (_, hit) = cache.get_or_compile(&kernel, &CodegenOptions::host()?)?;
+    /// assert_eq!(hit, CacheHit::Miss);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn get_or_compile(
         &self,
         kernel: &Kernel,
@@ -130,6 +175,15 @@ impl Cache {
     }
 
     /// The counters so far.
+    ///
+    /// ```
+    /// use tamis_backend::{cache::Cache, llvm::CodegenOptions};
+    /// # let kernel = tamis_ir::kernel::Builder::new("empty").finish();
+    /// let cache = Cache::new(None, 0);
+    /// cache.compile(&kernel, &CodegenOptions::host()?)?;
+    /// assert_eq!(cache.statistics().compiled, 1);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn statistics(&self) -> CacheStatistics {
         let [compiled, from_memory, from_disk] = [0, 1, 2].map(|k| self.counts[k].load(Ordering::Relaxed));
         CacheStatistics { compiled, from_memory, from_disk }

@@ -5,6 +5,14 @@
 use super::model::{Costs, FIELDS};
 
 /// A measured kernel.
+///
+/// ```
+/// use tamis_compiler::auto::Costs;
+/// use tamis_compiler::auto::fit::{predict, sample};
+/// // A kernel of a million iterations over coordinate lists took 1.2 ms.
+/// let measured = sample(&Costs::default(), 1.2e-3, |costs| 1e6 * costs.list_step);
+/// assert!((predict(&Costs::default(), &measured) - 1e6 * Costs::default().list_step).abs() < 1.0);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The coefficient of each constant, in the order of [`FIELDS`].
@@ -14,6 +22,15 @@ pub struct Sample {
 }
 
 /// The result of a fit.
+///
+/// ```
+/// use tamis_compiler::auto::Costs;
+/// use tamis_compiler::auto::fit::{fit, sample};
+/// let costs = Costs::default();
+/// let kernels = [1e5, 1e6].map(|n| sample(&costs, n * 1e-9, |costs| n * costs.list_step));
+/// let found = fit(&costs, &kernels);
+/// assert!(found.after <= found.before * 1.001 && found.step > 0.0);
+/// ```
 #[derive(Clone, Debug)]
 pub struct Fit {
     /// The fitted constants.
@@ -33,6 +50,13 @@ const INERTIA: f64 = 0.03;
 const MOST: f64 = 10.0;
 
 /// A sample whose prediction is a linear function of the constants.
+///
+/// ```
+/// use tamis_compiler::auto::Costs;
+/// use tamis_compiler::auto::fit::sample;
+/// let measured = sample(&Costs::default(), 1e-3, |costs| 1e6 * costs.list_step);
+/// assert_eq!((measured.seconds, measured.counts.iter().filter(|n| **n > 1.0).count()), (1e-3, 1));
+/// ```
 pub fn sample(costs: &Costs, seconds: f64, mut cost: impl FnMut(&Costs) -> f64) -> Sample {
     let whole = cost(costs);
     let counts = FIELDS.iter().map(|(_, fitted, place)| {
@@ -45,6 +69,13 @@ pub fn sample(costs: &Costs, seconds: f64, mut cost: impl FnMut(&Costs) -> f64) 
 }
 
 /// Fits the constants to the samples.
+///
+/// ```
+/// use tamis_compiler::auto::Costs;
+/// use tamis_compiler::auto::fit::{fit, sample};
+/// let kernel = sample(&Costs::default(), 1e-3, |costs| 1e6 * costs.list_step);
+/// println!("a step takes {:.2} ns", fit(&Costs::default(), &[kernel]).step * 1e9);
+/// ```
 pub fn fit(start: &Costs, samples: &[Sample]) -> Fit {
     let samples: Vec<&Sample> = samples.iter().filter(|s| s.seconds > 0.0 && predict(start, s) > 0.0).collect();
     let step = mean(samples.iter().map(|s| (s.seconds / predict(start, s)).ln())).exp();
@@ -75,6 +106,14 @@ pub fn fit(start: &Costs, samples: &[Sample]) -> Fit {
 }
 
 /// The predicted cost of a sample.
+///
+/// ```
+/// use tamis_compiler::auto::Costs;
+/// use tamis_compiler::auto::fit::{predict, sample};
+/// let kernel = sample(&Costs::default(), 1e-3, |costs| 1e6 * costs.list_step);
+/// let slower = Costs { list_step: 2.0 * Costs::default().list_step, ..Costs::default() };
+/// assert!(predict(&slower, &kernel) > 1.9 * predict(&Costs::default(), &kernel));
+/// ```
 pub fn predict(costs: &Costs, sample: &Sample) -> f64 {
     let mut costs = *costs;
     FIELDS.iter().zip(&sample.counts).map(|((_, _, place), count)| count * *place(&mut costs)).sum()

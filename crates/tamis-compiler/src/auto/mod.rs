@@ -30,6 +30,12 @@ use tamis_ir::program::ParamType;
 use tamis_ir::{Diagnostics, Format, Program, interp};
 
 /// Choices that the user has fixed.
+///
+/// ```
+/// use tamis_compiler::auto::Pins;
+/// let pins = Pins { order: vec!["j".into(), "i".into()], keep: true, ..Pins::default() };
+/// assert!(!pins.separate);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pins {
     /// The loop order: indices that come first in each statement that has them.
@@ -43,6 +49,21 @@ pub struct Pins {
 }
 
 /// A scheduling decision and its reason.
+///
+/// ```
+/// # use tamis_compiler::auto::{Costs, Pins, describe, schedule};
+/// # use tamis_ir::{Format, Notation, Value};
+/// # use tamis_tensor::Tensor;
+/// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// # let (types, operands) = describe(&[&a]);
+/// # let sums = Notation::parse("y[i] = A[i,j]")?;
+/// let plan = schedule(&sums, &types, &operands, &Costs::default(), &Pins::default())?;
+/// for decision in &plan.decisions {
+///     println!("{}: {}, because {}", decision.about, decision.choice, decision.why);
+/// }
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
     /// Its subject: a statement or a tensor.
@@ -56,6 +77,21 @@ pub struct Decision {
 }
 
 /// An operand that is converted before the program runs.
+///
+/// ```
+/// # use tamis_compiler::auto::{Costs, Pins, describe, schedule};
+/// # use tamis_ir::{Format, Notation, Value};
+/// # use tamis_tensor::Tensor;
+/// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// # let (types, operands) = describe(&[&a]);
+/// # let sums = Notation::parse("y[i] = A[i,j]")?;
+/// let plan = schedule(&sums, &types, &operands, &Costs::default(), &Pins::default())?;
+/// for conversion in &plan.conversions {
+///     println!("{} is {} as `{}`", conversion.name, conversion.source, conversion.format);
+/// }
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conversion {
     /// The given tensor.
@@ -67,6 +103,19 @@ pub struct Conversion {
 }
 
 /// The result of scheduling: a program and the conversions before it.
+///
+/// ```
+/// # use tamis_compiler::auto::{Costs, Pins, describe, schedule};
+/// # use tamis_ir::{Format, Notation, Value};
+/// # use tamis_tensor::Tensor;
+/// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// # let (types, operands) = describe(&[&a]);
+/// # let sums = Notation::parse("y[i] = A[i,j]")?;
+/// let plan = schedule(&sums, &types, &operands, &Costs::default(), &Pins::default())?;
+/// assert!(plan.program.to_string().contains("for i, j in _:") && plan.cost > 0.0);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct NotationPlan {
     /// The program. Its parameters are given tensors or results of conversions.
@@ -83,6 +132,19 @@ pub struct NotationPlan {
 
 impl NotationPlan {
     /// The decisions as comments above the program.
+    ///
+    /// ```
+    /// # use tamis_compiler::auto::{Costs, Pins, describe, schedule};
+    /// # use tamis_ir::{Format, Notation, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// # let (types, operands) = describe(&[&a]);
+    /// # let sums = Notation::parse("y[i] = A[i,j]")?;
+    /// let plan = schedule(&sums, &types, &operands, &Costs::default(), &Pins::default())?;
+    /// assert!(plan.comments().contains("# expected to cost"));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn comments(&self) -> String {
         let mut lines = Vec::new();
         for decision in &self.decisions {
@@ -98,6 +160,19 @@ impl NotationPlan {
 }
 
 /// Schedules index notation for parameters with these properties, in order.
+///
+/// ```
+/// use tamis_compiler::auto::{Costs, Pins, describe, schedule};
+/// # use tamis_ir::{Format, Notation, Value};
+/// # use tamis_tensor::Tensor;
+/// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (types, operands) = describe(&[&a]);
+/// let sums = Notation::parse("y[i] = A[i,j]")?;
+/// let plan = schedule(&sums, &types, &operands, &Costs::default(), &Pins::default())?;
+/// assert!(plan.program.to_string().contains("y[i] += A[i, j]"));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn schedule(
     notation: &Notation,
     types: &[ParamType],
@@ -111,11 +186,30 @@ pub fn schedule(
 }
 
 /// The meaning of notation: naive loops over all coordinates, with dense results.
+///
+/// ```
+/// use tamis_compiler::auto::meaning;
+/// use tamis_ir::{DType, Notation, program::ParamType};
+/// let shape = vec![Some(2), Some(3)];
+/// let matrix = ParamType { dtype: DType::F64, shape, value: None, weak: false };
+/// let plain = meaning(&Notation::parse("y[i] = A[i,j]")?, &[matrix])?;
+/// assert!(plain.to_string().contains("y[i] += A[i, j]"));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn meaning(notation: &Notation, types: &[ParamType]) -> Result<Program, Diagnostics> {
     nest::plainest(notation, types)
 }
 
 /// The types and the statistics of tensors, for checking and for scheduling.
+///
+/// ```
+/// # use tamis_ir::{Format, Value};
+/// # use tamis_tensor::Tensor;
+/// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), Value::F64(0.0))?;
+/// let (types, operands) = tamis_compiler::auto::describe(&[&x]);
+/// assert_eq!((types[0].shape[0], operands[0].entries), (Some(2), 2.0));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn describe(tensors: &[&tamis_tensor::Tensor]) -> (Vec<ParamType>, Vec<OperandStatistics>) {
     (
         tensors.iter().map(|t| interp::param_type(*t)).collect(),

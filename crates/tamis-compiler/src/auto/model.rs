@@ -4,6 +4,12 @@ use tamis_ir::{Code, Diagnostic};
 
 /// Cost constants, in units of one iteration over a coordinate list. `tamis calibrate` fits them to
 /// a machine.
+///
+/// ```
+/// use tamis_compiler::auto::Costs;
+/// let slow_merges = Costs { merge_step: 9.0, ..Costs::default() };
+/// assert!(slow_merges.to_string().contains("merge_step = 9"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Costs {
     /// An iteration of a dense loop.
@@ -73,9 +79,22 @@ impl Default for Costs {
 }
 
 /// A constant: its name, whether it can be fitted to measured times, and its accessor.
+///
+/// ```
+/// use tamis_compiler::auto::Costs;
+/// use tamis_compiler::auto::model::{CostField, FIELDS};
+/// let (name, _, value): CostField = FIELDS[0];
+/// assert_eq!((name, *value(&mut Costs::default())), ("dense_step", Costs::default().dense_step));
+/// ```
 pub type CostField = (&'static str, bool, fn(&mut Costs) -> &mut f64);
 
 /// All constants, in the order in which they are printed.
+///
+/// ```
+/// use tamis_compiler::auto::model::FIELDS;
+/// let fitted = FIELDS.iter().filter(|(_, fitted, _)| *fitted);
+/// assert!(fitted.count() > 10);
+/// ```
 pub const FIELDS: [CostField; 19] = [
     ("dense_step", true, |costs| &mut costs.dense_step),
     ("vector_step", true, |costs| &mut costs.vector_step),
@@ -180,6 +199,13 @@ pub fn join(left: f64, right: f64, distinct: f64) -> f64 {
 
 /// True if a level should be dense, given `expected` coordinates in total over fibers of extent
 /// `n`.
+///
+/// ```
+/// use tamis_compiler::auto::{Costs, model::is_dense};
+/// // One fiber of 1000 coordinates, of which nearly all, or one, are expected.
+/// assert!(is_dense(&Costs::default(), 1000.0, 1.0, 999.0));
+/// assert!(!is_dense(&Costs::default(), 1000.0, 1.0, 1.0));
+/// ```
 pub fn is_dense(costs: &Costs, n: f64, fibers: f64, expected: f64) -> bool {
     expected * costs.sparse_entry >= n * fibers
 }

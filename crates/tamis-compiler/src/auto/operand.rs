@@ -5,6 +5,14 @@ use tamis_ir::{DType, Value};
 use tamis_tensor::{Tensor, levels::tree};
 
 /// The statistics of a tensor.
+///
+/// ```
+/// use tamis_compiler::auto::OperandStatistics;
+/// use tamis_ir::{DType, Format, Value};
+/// let zero = Value::F64(0.0);
+/// let a = OperandStatistics::assumed(Format::csr(), DType::F64, zero, &[1000, 1000], 0.01);
+/// assert_eq!((a.entries, a.prefixes[0]), (10_000.0, 1000.0));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperandStatistics {
     /// Its format.
@@ -26,6 +34,17 @@ pub struct OperandStatistics {
 
 impl OperandStatistics {
     /// The statistics of a given tensor.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let statistics = OperandStatistics::of(&a);
+    /// assert!(statistics.entries == 2.0 && statistics.measured);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn of(tensor: &Tensor) -> OperandStatistics {
         let levels = tensor.levels();
         let shape: Vec<f64> = tensor.shape().iter().map(|n| *n as f64).collect();
@@ -54,6 +73,14 @@ impl OperandStatistics {
     }
 
     /// Assumed statistics of a tensor with known shape and format, at a given density.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// use tamis_ir::{DType, Format, Value};
+    /// let zero = Value::F64(0.0);
+    /// let a = OperandStatistics::assumed(Format::csr(), DType::F64, zero, &[1000, 1000], 0.01);
+    /// assert!(a.entries == 10_000.0 && !a.measured);
+    /// ```
     pub fn assumed(format: Format, dtype: DType, fill: Value, shape: &[u64], density: f64) -> OperandStatistics {
         let shape: Vec<f64> = shape.iter().map(|n| *n as f64).collect();
         let cells: f64 = shape.iter().product();
@@ -65,6 +92,11 @@ impl OperandStatistics {
     }
 
     /// The statistics of a diagonal matrix.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// assert_eq!(OperandStatistics::diagonal(vec![30.0, 20.0]).entries, 20.0);
+    /// ```
     pub fn diagonal(shape: Vec<f64>) -> OperandStatistics {
         let entries = shape.iter().copied().fold(f64::INFINITY, f64::min);
         let prefixes = vec![shape.first().copied().unwrap_or(1.0), entries];
@@ -73,6 +105,15 @@ impl OperandStatistics {
     }
 
     /// Estimates positions for uniformly distributed entries.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// use tamis_ir::Format;
+    /// let mut a = OperandStatistics::diagonal(vec![30.0, 30.0]);
+    /// a.format = Format::dense(2);
+    /// a.spread();
+    /// assert_eq!(a.prefixes, [30.0, 900.0]);
+    /// ```
     pub fn spread(&mut self) {
         let order = self.order();
         let (mut cells, mut above) = (1.0, 1.0);
@@ -87,6 +128,14 @@ impl OperandStatistics {
     }
 
     /// The dimensions in storage order; a divided dimension counts at its first level.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// use tamis_ir::{DType, Format, Value};
+    /// let zero = Value::F64(0.0);
+    /// let a = OperandStatistics::assumed(Format::csc(), DType::F64, zero, &[9, 9], 0.1);
+    /// assert_eq!(a.order(), [1, 0]);
+    /// ```
     pub fn order(&self) -> Vec<usize> {
         use tamis_ir::format::DimExpr::{Diff, Dim, Div, Mod};
         let mut order = Vec::new();
@@ -110,16 +159,32 @@ impl OperandStatistics {
     }
 
     /// True if each dimension has exactly one level, so that levels can be permuted.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// assert!(OperandStatistics::diagonal(vec![9.0, 9.0]).is_plain());
+    /// ```
     pub fn is_plain(&self) -> bool {
         self.format.dim_order().is_some()
     }
 
     /// True if all levels are dense.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// assert!(!OperandStatistics::diagonal(vec![9.0, 9.0]).is_dense());
+    /// ```
     pub fn is_dense(&self) -> bool {
         self.format.is_all_dense()
     }
 
     /// The number of distinct coordinates along a subset of the dimensions.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// // Bit 0 is the first dimension: the number of rows with entries.
+    /// assert_eq!(OperandStatistics::diagonal(vec![9.0, 9.0]).distinct(0b01), 9.0);
+    /// ```
     pub fn distinct(&self, dims: u32) -> f64 {
         if dims == 0 {
             return 1.0;
@@ -136,6 +201,14 @@ impl OperandStatistics {
     }
 
     /// The statistics of the same tensor with permuted levels.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// use tamis_ir::{DType, Format, Value};
+    /// let zero = Value::F64(0.0);
+    /// let a = OperandStatistics::assumed(Format::csr(), DType::F64, zero, &[1000, 1000], 0.01);
+    /// assert_eq!(a.reordered(&[1, 0]).map(|other| other.format), Some(Format::csc()));
+    /// ```
     pub fn reordered(&self, order: &[usize]) -> Option<OperandStatistics> {
         self.format.dim_order()?;
         // Level types keep their place in the hierarchy, as CSC is CSR of the transpose; structured
@@ -161,6 +234,14 @@ impl OperandStatistics {
 
     /// The statistics of the same tensor with a dense outermost level, for random access to the
     /// levels below: CSR for COO. None if it is dense already or would be mostly empty.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// use tamis_ir::{DType, Format, Value};
+    /// let zero = Value::F64(0.0);
+    /// let a = OperandStatistics::assumed(Format::coo(2), DType::F64, zero, &[1000, 1000], 0.01);
+    /// assert_eq!(a.with_dense_outside().map(|other| other.format), Some(Format::csr()));
+    /// ```
     pub fn with_dense_outside(&self) -> Option<OperandStatistics> {
         let order = self.format.dim_order()?;
         let levels = self.format.levels();
@@ -177,6 +258,13 @@ impl OperandStatistics {
     }
 
     /// The value of unstored elements; none if all elements are stored.
+    ///
+    /// ```
+    /// use tamis_compiler::auto::OperandStatistics;
+    /// use tamis_ir::Value;
+    /// let diagonal = OperandStatistics::diagonal(vec![9.0, 9.0]);
+    /// assert_eq!(diagonal.background(), Some(Value::Bool(false)));
+    /// ```
     pub fn background(&self) -> Option<Value> {
         match self.format.leaf() {
             _ if self.is_dense() => None,

@@ -14,6 +14,12 @@ impl fmt::Display for Schedule {
 
 impl Command {
     /// The command's keyword.
+    ///
+    /// ```
+    /// use tamis_compiler::schedule::Command;
+    /// let unroll = Command::Unroll { index: "i".to_string(), factor: 4 };
+    /// assert_eq!(unroll.name(), "unroll");
+    /// ```
     pub fn name(&self) -> &'static str {
         match self {
             Command::Reorder { .. } => "reorder",

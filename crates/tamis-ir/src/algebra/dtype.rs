@@ -47,6 +47,12 @@ pub enum Kind {
 
 impl DType {
     /// Every value type, in the order of INTERFACE section 1.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Kind};
+    /// let floats = DType::ALL.into_iter().filter(|dtype| dtype.kind() == Kind::Float);
+    /// assert!(floats.eq([DType::F32, DType::F64]));
+    /// ```
     pub const ALL: [DType; 13] = [
         DType::Bool,
         DType::I8,
@@ -64,6 +70,10 @@ impl DType {
     ];
 
     /// The word users type.
+    ///
+    /// ```
+    /// assert_eq!(tamis_ir::DType::C128.name(), "c128");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             DType::Bool => "bool",
@@ -83,6 +93,10 @@ impl DType {
     }
 
     /// Bytes of one stored value.
+    ///
+    /// ```
+    /// assert_eq!(tamis_ir::DType::F64.size(), 8);
+    /// ```
     pub const fn size(self) -> usize {
         match self {
             DType::Bool | DType::I8 | DType::U8 => 1,
@@ -94,6 +108,11 @@ impl DType {
     }
 
     /// The family of this type.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Kind};
+    /// assert_eq!(DType::U8.kind(), Kind::Int);
+    /// ```
     pub const fn kind(self) -> Kind {
         match self {
             DType::Bool => Kind::Bool,
@@ -104,16 +123,31 @@ impl DType {
     }
 
     /// True if this is `i8`..`i64`.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// assert!(DType::I8.is_signed_int() && !DType::F64.is_signed_int());
+    /// ```
     pub const fn is_signed_int(self) -> bool {
         matches!(self, DType::I8 | DType::I16 | DType::I32 | DType::I64)
     }
 
     /// True if this is `u8`..`u64`.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// assert!(DType::U8.is_unsigned_int() && !DType::Bool.is_unsigned_int());
+    /// ```
     pub const fn is_unsigned_int(self) -> bool {
         matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
     }
 
     /// The type of the real and imaginary parts; itself when not complex.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// assert_eq!(DType::C64.real(), DType::F32);
+    /// ```
     pub const fn real(self) -> DType {
         match self {
             DType::C64 => DType::F32,
@@ -123,6 +157,11 @@ impl DType {
     }
 
     /// The complex type whose parts have this type's precision.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// assert_eq!(DType::F32.complex(), DType::C64);
+    /// ```
     pub const fn complex(self) -> DType {
         match self {
             DType::F32 | DType::C64 => DType::C64,
@@ -131,6 +170,11 @@ impl DType {
     }
 
     /// The floating-point type that functions such as `sqrt` compute in.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// assert_eq!((DType::I32.float(), DType::F32.float()), (DType::F64, DType::F32));
+    /// ```
     pub const fn float(self) -> DType {
         match self {
             DType::F32 | DType::C64 | DType::C128 => self,
@@ -140,6 +184,12 @@ impl DType {
 
     /// The smallest type that holds the values of both, by NumPy's table
     /// (so `i64` and `u64` meet in `f64`).
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// assert_eq!(DType::I8.promote(DType::U8), DType::I16);
+    /// assert_eq!(DType::I64.promote(DType::U64), DType::F64);
+    /// ```
     pub fn promote(self, other: DType) -> DType {
         use DType::*;
         if self == other {
@@ -205,6 +255,12 @@ impl fmt::Display for DType {
 }
 
 /// The word was not the name of a value type.
+///
+/// ```
+/// use tamis_ir::DType;
+/// let unknown = "float16".parse::<DType>().unwrap_err();
+/// assert_eq!(unknown.to_string(), "`float16` is not a value type");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownDType(pub String);
 

@@ -9,6 +9,18 @@ use super::{DType, Kind, Op, UserOp, Value, eval};
 use num_complex::Complex;
 
 /// A law that does not hold.
+///
+/// ```
+/// use tamis_ir::DType;
+/// use tamis_ir::algebra::{Laws, Op};
+/// # use tamis_ir::program::define;
+/// let laws = Laws { commutative: true, ..Laws::default() };
+/// let op = define("minus", &["a", "b"], "a - b", laws)?;
+/// let Op::User(minus) = op else { unreachable!() };
+/// let violation = minus.test_laws(DType::I64).unwrap_err();
+/// println!("not {}: {}", violation.law, violation.counterexample);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct LawViolation {

@@ -9,6 +9,13 @@ use super::lowering::{BoolExpansion, ComplexExpansion, Elementwise, FloatExpansi
 use super::{DType, Kind, Op, TABLE, UserOp, Value};
 
 /// A constant of an operator (identity, annihilator), whose type depends on the context.
+///
+/// ```
+/// use tamis_ir::{DType, Value};
+/// use tamis_ir::algebra::{Constant, Op};
+/// assert_eq!(Op::Max.info().left_identity, Some(Constant::Least));
+/// assert_eq!(Constant::Least.value(DType::I8), Some(Value::I8(-128)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Constant {
@@ -26,6 +33,12 @@ pub enum Constant {
 
 impl Constant {
     /// The constant for a number: infinities become the least and greatest value of any type.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::algebra::Constant;
+    /// assert_eq!(Constant::of(Value::F64(f64::INFINITY)), Constant::Greatest);
+    /// ```
     pub fn of(value: Value) -> Constant {
         match value {
             Value::F64(x) if x == f64::INFINITY => Constant::Greatest,
@@ -35,6 +48,13 @@ impl Constant {
     }
 
     /// The constant in a type, if the type has it.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// use tamis_ir::algebra::Constant;
+    /// assert_eq!(Constant::Greatest.value(DType::F32), Some(Value::F32(f32::INFINITY)));
+    /// assert_eq!(Constant::Greatest.value(DType::C64), None, "complex numbers have no order");
+    /// ```
     pub fn value(self, dtype: DType) -> Option<Value> {
         use Constant::*;
         match (self, dtype.kind()) {
@@ -59,6 +79,11 @@ impl Constant {
 
 /// The rule that gives the type of the result from the types of operands. [`Op::type_of`] applies
 /// it.
+///
+/// ```
+/// use tamis_ir::algebra::{Op, Typing};
+/// assert_eq!(Op::Add.info().typing, Typing::Arithmetic { complex: true });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Typing {
     /// Promote; booleans count as integers. `complex`: true if complex numbers are accepted.
@@ -107,6 +132,11 @@ pub enum Typing {
 }
 
 /// The treatment of NaN operands.
+///
+/// ```
+/// use tamis_ir::algebra::{NanPolicy, Op};
+/// assert_eq!(Op::Lt.info().nan, NanPolicy::Unordered);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NanPolicy {
     /// A NaN operand gives NaN.
@@ -118,6 +148,11 @@ pub enum NanPolicy {
 }
 
 /// The types on which a law holds.
+///
+/// ```
+/// use tamis_ir::algebra::{Domain, Op};
+/// assert!(Op::Add.info().distributes_over.contains(&(Op::Min, Domain::Floats)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Domain {
     /// All types that the operators take.
@@ -128,6 +163,12 @@ pub enum Domain {
 
 /// An operand value that decides the result of a float operator for every finite other operand, as
 /// in `inf + a = inf`.
+///
+/// ```
+/// use tamis_ir::algebra::{Constant, Op};
+/// let infinities = Op::Add.info().absorbing;
+/// assert!(infinities.iter().any(|row| row.value == Constant::Greatest));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Absorbing {
     /// The position of the operand.
@@ -139,6 +180,11 @@ pub struct Absorbing {
 }
 
 /// The time an operator takes, compared with an addition.
+///
+/// ```
+/// use tamis_ir::algebra::{Op, OpCost};
+/// assert_eq!(Op::Add.info().cost, OpCost::Cheap);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpCost {
     /// About as long.
@@ -151,6 +197,11 @@ pub enum OpCost {
 
 /// An operator in the Python package and in NumPy. Texts are index notation; `{0}` is the first
 /// operand.
+///
+/// ```
+/// use tamis_ir::algebra::Op;
+/// assert_eq!(Op::Mul.info().python.name, Some("multiply"));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Python {
     /// The function of the package; `None` if it has none.
@@ -168,6 +219,13 @@ pub struct Python {
 }
 
 /// A row of the table.
+///
+/// ```
+/// use tamis_ir::algebra::Op;
+/// let times = Op::Mul.info();
+/// assert!(times.commutative && times.symbol == Some("*"));
+/// assert_eq!(times.derivative, Some(&["y", "x"][..]));
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OpInfo {
     /// The operator.
@@ -221,6 +279,14 @@ pub struct OpInfo {
 impl OpInfo {
     /// The result if the operand at `position` has `value` and the other operands are any finite
     /// numbers: that of an annihilator, or of an infinity in a sum.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// use tamis_ir::algebra::Op;
+    /// let zero = Value::F64(0.0);
+    /// assert_eq!(Op::Mul.info().absorbed(DType::F64, 0, zero), Some(zero));
+    /// assert_eq!(Op::Add.info().absorbed(DType::F64, 0, zero), None);
+    /// ```
     pub fn absorbed(&self, dtype: DType, position: usize, value: Value) -> Option<Value> {
         let value = value.cast(dtype);
         let is = |constant: Constant| constant.value(dtype).filter(|z| z.same_number(value));
@@ -236,12 +302,27 @@ impl OpInfo {
     /// `position`) for every finite `a`, because `value` decides the inner result, which is the
     /// identity of the reduction. This lets (+, *), (min, +), (max, +), (min, max) and (or, and)
     /// skip coordinates that are not stored.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// use tamis_ir::algebra::Op;
+    /// let (zero, infinity) = (Value::F64(0.0), Value::F64(f64::INFINITY));
+    /// assert!(Op::Mul.info().idle_under(Op::Add, DType::F64, 0, zero));
+    /// assert!(Op::Add.info().idle_under(Op::Min, DType::F64, 0, infinity), "shortest paths");
+    /// ```
     pub fn idle_under(&self, reduction: Op, dtype: DType, position: usize, value: Value) -> bool {
         let identity = reduction.info().right_identity.and_then(|e| e.value(dtype));
         self.absorbed(dtype, position, value).zip(identity).is_some_and(|(result, e)| result.same_number(e))
     }
 
     /// True if this operator distributes over another one on values of a type.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::algebra::Op;
+    /// assert!(Op::Mul.info().distributes(Op::Add, DType::I32));
+    /// assert!(!Op::Add.info().distributes(Op::Min, DType::I32), "integers wrap around");
+    /// ```
     pub fn distributes(&self, other: Op, dtype: DType) -> bool {
         self.distributes_over
             .iter()
@@ -401,17 +482,34 @@ impl OpInfo {
 
 impl Op {
     /// The operator with this name as a function, or NumPy's or Python's name for it.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::algebra::Op;
+    /// assert_eq!(Op::named("sqrt"), Some(Op::Sqrt));
+    /// assert_eq!(Op::named("f32"), Some(Op::Cast(DType::F32)));
+    /// ```
     pub fn named(name: &str) -> Option<Op> {
         let row = TABLE.iter().find(|row| row.name == name || row.aliases.contains(&name));
         row.map(|row| row.op).or_else(|| name.parse().ok().map(Op::Cast))
     }
 
     /// The binary operator with this spelling.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::Op;
+    /// assert_eq!(Op::infix("+"), Some(Op::Add));
+    /// ```
     pub fn infix(symbol: &str) -> Option<Op> {
         TABLE.iter().find(|row| row.arity == (2, 2) && row.symbol == Some(symbol)).map(|row| row.op)
     }
 
     /// True if operands after the first are evaluated only if they are needed, as in Python.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::Op;
+    /// assert!(Op::And.is_lazy() && !Op::Mul.is_lazy());
+    /// ```
     pub fn is_lazy(self) -> bool {
         match self.info().form {
             Form::And | Form::Or | Form::Select | Form::Coalesce => true,
@@ -422,6 +520,13 @@ impl Op {
 
     /// The type that values of `dtype` are converted to before the operator is applied: truth
     /// values for logical operators.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::algebra::Op;
+    /// assert_eq!(Op::And.operand_type(DType::F64), DType::Bool);
+    /// assert_eq!(Op::Sqrt.operand_type(DType::I32), DType::F64);
+    /// ```
     pub fn operand_type(self, dtype: DType) -> DType {
         match self.info().typing {
             Typing::Logical => DType::Bool,
@@ -451,6 +556,12 @@ impl Op {
     }
 
     /// True if the operator takes much longer than an addition on operands of a type.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::algebra::Op;
+    /// assert!(Op::Mul.is_expensive(DType::C128) && !Op::Mul.is_expensive(DType::F64));
+    /// ```
     pub fn is_expensive(self, dtype: DType) -> bool {
         match self.info().cost {
             OpCost::Cheap => false,
@@ -460,6 +571,11 @@ impl Op {
     }
 
     /// True if `X = op(X, e)` is an update that a program may make.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::Op;
+    /// assert!(Op::Min.can_update() && !Op::Lt.can_update());
+    /// ```
     pub fn can_update(self) -> bool {
         use Typing::*;
         let info = self.info();

@@ -21,6 +21,12 @@ use num_complex::{Complex, ComplexFloat};
 macro_rules! operators {
     ($($op:ident => $row:expr,)*) => {
         /// An operator or function of the language.
+        ///
+        /// ```
+        /// use tamis_ir::Value;
+        /// use tamis_ir::algebra::{DType, Op, eval};
+        /// assert_eq!(eval(Op::Max, DType::I64, &[Value::I64(2), Value::I64(7)]), Value::I64(7));
+        /// ```
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs)]
         pub enum Op {
@@ -32,6 +38,12 @@ macro_rules! operators {
         }
 
         /// The operator table, in the order of the variants of [`Op`].
+        ///
+        /// ```
+        /// for row in tamis_ir::algebra::TABLE {
+        ///     println!("{:12} {}", row.name, row.summary);
+        /// }
+        /// ```
         pub static TABLE: &[OpInfo] = &[$(OpInfo { op: Op::$op, ..$row }),*];
 
         /// The positions of the rows.
@@ -41,6 +53,10 @@ macro_rules! operators {
 
         impl Op {
             /// The row of this operator.
+            ///
+            /// ```
+            /// assert_eq!(tamis_ir::algebra::Op::Add.info().symbol, Some("+"));
+            /// ```
             pub fn info(self) -> &'static OpInfo {
                 match self {
                     $(Op::$op => &TABLE[OpRow::$op as usize],)*

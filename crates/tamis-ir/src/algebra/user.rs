@@ -13,12 +13,30 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The maximum number of terms in the body of an operator.
+///
+/// ```
+/// use tamis_ir::algebra::{BodyTerm, Laws, MAX_TERMS, Undefinable, UserOp};
+/// let body = vec![BodyTerm::Param(0); MAX_TERMS + 1];
+/// assert_eq!(UserOp::define("long", &["a"], body, Laws::default()), Err(Undefinable::TooLong));
+/// ```
 pub const MAX_TERMS: usize = 1000;
 
 /// The maximum number of different operators that a process may define; they are never freed.
+///
+/// ```
+/// use tamis_ir::algebra::MAX_DEFINITIONS;
+/// println!("a process may define {MAX_DEFINITIONS} operators");
+/// ```
 pub const MAX_DEFINITIONS: usize = 1 << 16;
 
 /// A term of the body of an operator. Operands are positions of earlier terms.
+///
+/// ```
+/// use tamis_ir::algebra::{BodyTerm, Laws, Op, UserOp};
+/// // a * a
+/// let body = vec![BodyTerm::Param(0), BodyTerm::Call(Op::Mul, vec![0, 0])];
+/// assert!(UserOp::define("square", &["a"], body, Laws::default()).is_ok());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum BodyTerm {
     /// An operand of the operator.
@@ -56,17 +74,39 @@ pub struct Laws {
 
 impl Laws {
     /// With an identity on both sides.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::algebra::Laws;
+    /// let laws = Laws::default().identity(Value::I64(0));
+    /// assert_eq!(laws.left_identity, laws.right_identity);
+    /// ```
     pub fn identity(self, e: Value) -> Laws {
         Laws { left_identity: Some(e), right_identity: Some(e), ..self }
     }
 
     /// True if anything is declared.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::Laws;
+    /// assert!(!Laws::default().any());
+    /// ```
     pub fn any(&self) -> bool {
         *self != Laws::default()
     }
 }
 
 /// A user-defined operator.
+///
+/// ```
+/// use tamis_ir::algebra::{Laws, Op};
+/// # use tamis_ir::program::define;
+/// let laws = Laws { commutative: true, ..Laws::default() };
+/// let op = define("distance", &["a", "b"], "abs(a - b)", laws)?;
+/// let Op::User(distance) = op else { unreachable!() };
+/// assert_eq!((distance.name(), distance.params().len()), ("distance", 2));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct UserOp(&'static Definition);
 
@@ -89,6 +129,13 @@ struct Definition {
 }
 
 /// The reason why an operator cannot be defined.
+///
+/// ```
+/// use tamis_ir::algebra::{BodyTerm, Laws, Undefinable, UserOp};
+/// let laws = Laws { commutative: true, ..Laws::default() };
+/// let outcome = UserOp::define("same", &["a"], vec![BodyTerm::Param(0)], laws);
+/// assert_eq!(outcome, Err(Undefinable::LawsOfNonBinary));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undefinable {
     /// The body has no terms, or a term refers to a later one.
@@ -135,21 +182,61 @@ impl UserOp {
     }
 
     /// The name.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{Laws, Op};
+    /// # use tamis_ir::program::define;
+    /// let laws = Laws { commutative: true, ..Laws::default() };
+    /// let op = define("distance", &["a", "b"], "abs(a - b)", laws)?;
+    /// let Op::User(distance) = op else { unreachable!() };
+    /// assert_eq!(distance.name(), "distance");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn name(self) -> &'static str {
         &self.0.meaning.name
     }
 
     /// The names of its operands.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{Laws, Op};
+    /// # use tamis_ir::program::define;
+    /// let laws = Laws { commutative: true, ..Laws::default() };
+    /// let op = define("distance", &["a", "b"], "abs(a - b)", laws)?;
+    /// let Op::User(distance) = op else { unreachable!() };
+    /// assert_eq!(distance.params(), ["a", "b"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn params(self) -> &'static [String] {
         &self.0.meaning.params
     }
 
     /// Its body; the last term is the result.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{Laws, Op};
+    /// # use tamis_ir::program::define;
+    /// let laws = Laws { commutative: true, ..Laws::default() };
+    /// let op = define("distance", &["a", "b"], "abs(a - b)", laws)?;
+    /// let Op::User(distance) = op else { unreachable!() };
+    /// assert_eq!(distance.body().len(), 4, "a, b, their difference, its magnitude");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn body(self) -> &'static [BodyTerm] {
         &self.0.meaning.body
     }
 
     /// The declared laws.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{Laws, Op};
+    /// # use tamis_ir::program::define;
+    /// let laws = Laws { commutative: true, ..Laws::default() };
+    /// let op = define("distance", &["a", "b"], "abs(a - b)", laws)?;
+    /// let Op::User(distance) = op else { unreachable!() };
+    /// assert!(distance.laws().commutative);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn laws(self) -> Laws {
         self.0.meaning.laws
     }
@@ -159,6 +246,18 @@ impl UserOp {
     }
 
     /// The types of all terms, where the operands have this type.
+    ///
+    /// ```
+    /// # use tamis_ir::DType;
+    /// use tamis_ir::algebra::{Laws, Op};
+    /// # use tamis_ir::program::define;
+    /// let laws = Laws { commutative: true, ..Laws::default() };
+    /// let op = define("distance", &["a", "b"], "abs(a - b)", laws)?;
+    /// let Op::User(distance) = op else { unreachable!() };
+    /// assert_eq!(distance.types(DType::I32).unwrap()[3].result.dtype, DType::I32);
+    /// assert!(distance.types(DType::C64).unwrap()[3].result.dtype == DType::F32);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn types(self, dtype: DType) -> Result<&'static [OpType], TypeError> {
         match self.0.typed.iter().find(|(of, _)| *of == dtype) {
             Some((_, Ok(types))) => Ok(types),

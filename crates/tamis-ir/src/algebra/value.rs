@@ -65,6 +65,11 @@ macro_rules! for_real {
 
 impl Value {
     /// The type of this scalar.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// assert_eq!(Value::from(2.5f32).dtype(), DType::F32);
+    /// ```
     pub const fn dtype(&self) -> DType {
         match self {
             Value::Bool(_) => DType::Bool,
@@ -84,11 +89,21 @@ impl Value {
     }
 
     /// The zero (or `false`) of a type.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// assert_eq!(Value::zero(DType::Bool), Value::Bool(false));
+    /// ```
     pub fn zero(dtype: DType) -> Value {
         Value::I64(0).cast(dtype)
     }
 
     /// The one (or `true`) of a type.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// assert_eq!(Value::one(DType::F32), Value::F32(1.0));
+    /// ```
     pub fn one(dtype: DType) -> Value {
         Value::I64(1).cast(dtype)
     }
@@ -158,6 +173,11 @@ impl Value {
     }
 
     /// True if this number is below zero (false for complex numbers).
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// assert!(Value::I8(-1).is_negative() && !Value::U8(255).is_negative());
+    /// ```
     pub fn is_negative(self) -> bool {
         match self {
             Value::I8(x) => x < 0,
@@ -171,6 +191,11 @@ impl Value {
     }
 
     /// Python's truth: everything but zero, NaN included.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// assert!(Value::F64(f64::NAN).is_truthy() && !Value::F64(-0.0).is_truthy());
+    /// ```
     pub fn is_truthy(self) -> bool {
         match self {
             Value::F32(x) => x != 0.0,
@@ -180,6 +205,11 @@ impl Value {
     }
 
     /// True if any part is NaN.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// assert!(Value::F32(f32::NAN).is_nan() && !Value::I32(0).is_nan());
+    /// ```
     pub fn is_nan(self) -> bool {
         match self {
             Value::F32(x) => x.is_nan(),
@@ -192,6 +222,12 @@ impl Value {
 
     /// True if both are the same number of the same type: zeros of either sign are one number, and
     /// so are all NaNs. This is the meaning of "equals the fill" throughout Tamis.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// let (zero, minus_zero) = (Value::F64(0.0), Value::F64(-0.0));
+    /// assert!(zero.same_number(minus_zero) && zero != minus_zero);
+    /// ```
     pub fn same_number(self, other: Value) -> bool {
         if self.dtype() != other.dtype() {
             return false;
@@ -206,6 +242,11 @@ impl Value {
     }
 
     /// The integer this is, if it is an integer (or bool) that fits.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// assert_eq!((Value::U8(7).as_i64(), Value::F64(7.0).as_i64()), (Some(7), None));
+    /// ```
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Value::U64(x) => i64::try_from(x).ok(),
@@ -218,6 +259,11 @@ impl Value {
     }
 
     /// This number as complex double precision, for comparing across types.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// assert_eq!(Value::I32(3).as_c128().re, 3.0);
+    /// ```
     pub fn as_c128(self) -> Complex<f64> {
         for_real!(self, x => Complex::new(x as f64, 0.0), complex c => c)
     }

@@ -21,19 +21,37 @@ macro_rules! codes {
 
         impl Code {
             /// Every code, in order.
+            ///
+            /// ```
+            /// use tamis_ir::Code;
+            /// let parsing = Code::ALL.iter().filter(|code| code.name().starts_with("E01"));
+            /// assert!(parsing.count() > 3);
+            /// ```
             pub const ALL: &'static [Code] = &[$(Code::$code),*];
 
             /// The code as users see it.
+            ///
+            /// ```
+            /// assert_eq!(tamis_ir::Code::E0402.name(), "E0402");
+            /// ```
             pub const fn name(self) -> &'static str {
                 match self { $(Code::$code => stringify!($code)),* }
             }
 
             /// The title, in a few words.
+            ///
+            /// ```
+            /// assert_eq!(tamis_ir::Code::E0101.title(), "unexpected token");
+            /// ```
             pub const fn title(self) -> &'static str {
                 match self { $(Code::$code => $title),* }
             }
 
             /// The explanation: the problem, its reason, and a correct alternative.
+            ///
+            /// ```
+            /// println!("{}", tamis_ir::Code::E0101.explanation());
+            /// ```
             pub const fn explanation(self) -> &'static str {
                 match self { $(Code::$code => $explanation),* }
             }
@@ -415,6 +433,12 @@ impl fmt::Display for Code {
 }
 
 /// The text was not the name of a code.
+///
+/// ```
+/// use tamis_ir::Code;
+/// let unknown = "E9999".parse::<Code>().unwrap_err();
+/// assert_eq!(unknown.to_string(), "there is no code `E9999`");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownCode(pub String);
 

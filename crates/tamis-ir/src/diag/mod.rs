@@ -29,17 +29,32 @@ pub struct Span {
 
 impl Span {
     /// The span of a byte range.
+    ///
+    /// ```
+    /// use tamis_ir::Span;
+    /// assert_eq!(Span::new(2..4), Span { start: 2, end: 4 });
+    /// ```
     pub fn new(range: Range<usize>) -> Span {
         let clamp = |x: usize| u32::try_from(x).unwrap_or(u32::MAX);
         Span { start: clamp(range.start), end: clamp(range.end) }
     }
 
     /// The smallest span that covers both.
+    ///
+    /// ```
+    /// use tamis_ir::Span;
+    /// assert_eq!(Span::new(2..4).to(Span::new(7..9)), Span::new(2..9));
+    /// ```
     pub fn to(self, other: Span) -> Span {
         Span { start: self.start.min(other.start), end: self.end.max(other.end) }
     }
 
     /// This span as a range of bytes.
+    ///
+    /// ```
+    /// use tamis_ir::Span;
+    /// assert_eq!(&"y[i] = x[i]"[Span::new(7..11).range()], "x[i]");
+    /// ```
     pub fn range(self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -62,6 +77,12 @@ pub struct Source {
 
 impl Source {
     /// The first occurrence of a word inside a span, or the span.
+    ///
+    /// ```
+    /// use tamis_ir::{Source, Span};
+    /// let source = Source::new("notation", "y[i] = A[i,j]");
+    /// assert_eq!(source.find(Span::new(7..13), "j"), Span::new(11..12));
+    /// ```
     pub fn find(&self, span: Span, word: &str) -> Span {
         let at = self.text.get(span.range()).and_then(|text| text.find(word));
         at.filter(|_| !word.is_empty()).map_or(span, |at| {
@@ -71,11 +92,22 @@ impl Source {
     }
 
     /// A source to be shared by the spans that point into it.
+    ///
+    /// ```
+    /// use tamis_ir::Source;
+    /// let source = Source::new("notation", "y[i] = A[i,j]");
+    /// assert_eq!((source.name.as_str(), source.text.len()), ("notation", 13));
+    /// ```
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Arc<Source> {
         Arc::new(Source { name: name.into(), text: text.into() })
     }
 
     /// Line and column (both from 1) of a byte offset.
+    ///
+    /// ```
+    /// use tamis_ir::Source;
+    /// assert_eq!(Source::new("notation", "a = b\nc = d").line_column(10), (2, 5));
+    /// ```
     pub fn line_column(&self, offset: u32) -> (usize, usize) {
         let mut end = (offset as usize).min(self.text.len());
         while !self.text.is_char_boundary(end) {
@@ -120,6 +152,13 @@ pub struct Label {
 }
 
 /// A location in a data file.
+///
+/// ```
+/// use tamis_ir::{Code, Diagnostic};
+/// let d = Diagnostic::new(Code::E0806, "row 7 is out of bounds").at_line("a.mtx", 12, "7 1 3.5");
+/// let place = d.place.as_ref().unwrap();
+/// assert_eq!((place.file.as_str(), place.line), ("a.mtx", Some(12)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct FileLocation {
@@ -131,6 +170,13 @@ pub struct FileLocation {
 }
 
 /// The contents of a [`Diagnostic`].
+///
+/// ```
+/// use tamis_ir::{Code, Program};
+/// let errors = Program::parse("def f(A):\n    return y\n").unwrap_err();
+/// let first = &errors.0[0];
+/// assert!(first.code == Code::E0201 && !first.labels.is_empty() && !first.help.is_empty());
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct DiagnosticParts {
@@ -159,10 +205,26 @@ pub struct DiagnosticParts {
 pub struct Diagnostic(Box<DiagnosticParts>);
 
 /// A result whose error is a user's mistake.
+///
+/// ```
+/// use tamis_ir::diag::Result;
+/// use tamis_ir::{Code, Diagnostic};
+/// fn half(n: u64) -> Result<u64> {
+///     let d = Diagnostic::new(Code::E0404, format!("{n} is odd")).help("choose an even size");
+///     if n % 2 == 0 { Ok(n / 2) } else { Err(d) }
+/// }
+/// assert!(half(4).is_ok() && half(5).is_err());
+/// ```
 pub type Result<T> = std::result::Result<T, Diagnostic>;
 
 impl Diagnostic {
     /// An error with a code and a message, to be completed by the methods below.
+    ///
+    /// ```
+    /// use tamis_ir::{Code, Diagnostic};
+    /// let d = Diagnostic::new(Code::E0402, "`A` has 3 columns, but `x` has 4 elements");
+    /// assert_eq!(d.to_string(), "[E0402] `A` has 3 columns, but `x` has 4 elements");
+    /// ```
     pub fn new(code: Code, message: impl Into<String>) -> Diagnostic {
         Diagnostic(Box::new(DiagnosticParts {
             code,
@@ -177,6 +239,12 @@ impl Diagnostic {
     }
 
     /// A warning instead of an error.
+    ///
+    /// ```
+    /// use tamis_ir::diag::{Code, Diagnostic, Severity};
+    /// let d = Diagnostic::warning(Code::E0607, "the level is searched in every iteration");
+    /// assert_eq!(d.severity, Severity::Warning);
+    /// ```
     pub fn warning(code: Code, message: impl Into<String>) -> Diagnostic {
         let mut d = Diagnostic::new(code, message);
         d.severity = Severity::Warning;
@@ -184,18 +252,39 @@ impl Diagnostic {
     }
 
     /// Adds a labelled span; the first one is the location of the mistake.
+    ///
+    /// ```
+    /// use tamis_ir::{Code, Diagnostic, Span};
+    /// let d = Diagnostic::new(Code::E0201, "`B` is not defined");
+    /// let d = d.label(Span::new(7..8), "unknown name");
+    /// assert_eq!(d.labels[0].message, "unknown name");
+    /// ```
     pub fn label(mut self, span: Span, message: impl Into<String>) -> Diagnostic {
         self.labels.push(Label { span, message: message.into() });
         self
     }
 
     /// Sets the text of the labels.
+    ///
+    /// ```
+    /// use tamis_ir::{Code, Diagnostic, Source, Span};
+    /// let d = Diagnostic::new(Code::E0201, "`B` is not defined")
+    ///     .label(Span::new(7..8), "unknown name")
+    ///     .with_source(&Source::new("notation", "y[i] = B[i]"));
+    /// assert!(d.render(false).contains("y[i] = B[i]"));
+    /// ```
     pub fn with_source(mut self, source: &Arc<Source>) -> Diagnostic {
         self.source.get_or_insert_with(|| source.clone());
         self
     }
 
     /// Sets the file of the mistake.
+    ///
+    /// ```
+    /// use tamis_ir::{Code, Diagnostic};
+    /// let d = Diagnostic::new(Code::E0813, "a vector has no columns").in_file("x.mtx");
+    /// assert!(d.to_string().ends_with("(x.mtx)"));
+    /// ```
     pub fn in_file(mut self, file: impl Into<String>) -> Diagnostic {
         let file = file.into();
         self.place.get_or_insert(FileLocation { file, line: None, excerpt: None });
@@ -203,6 +292,13 @@ impl Diagnostic {
     }
 
     /// Sets the file and the line (from 1) of the mistake, and quotes the line.
+    ///
+    /// ```
+    /// use tamis_ir::{Code, Diagnostic};
+    /// let d = Diagnostic::new(Code::E0806, "row 7 is out of bounds");
+    /// let d = d.at_line("a.mtx", 12, "7 1 3.5");
+    /// assert!(d.to_string().ends_with("(a.mtx:12)"));
+    /// ```
     pub fn at_line(mut self, file: impl Into<String>, line: u64, text: &str) -> Diagnostic {
         let shown: String = text.trim_end().chars().take(100).collect();
         let excerpt = Some(if shown.len() < text.trim_end().len() { shown + "…" } else { shown });
@@ -211,12 +307,24 @@ impl Diagnostic {
     }
 
     /// Adds a fact that helps to understand the mistake.
+    ///
+    /// ```
+    /// use tamis_ir::{Code, Diagnostic};
+    /// let d = Diagnostic::new(Code::E0402, "sizes differ").note("`A` has 3 columns");
+    /// assert_eq!(d.notes, ["`A` has 3 columns"]);
+    /// ```
     pub fn note(mut self, note: impl Into<String>) -> Diagnostic {
         self.notes.push(note.into());
         self
     }
 
     /// Adds an alternative that would work.
+    ///
+    /// ```
+    /// use tamis_ir::{Code, Diagnostic};
+    /// let d = Diagnostic::new(Code::E0402, "sizes differ").help("transpose `A`");
+    /// assert!(d.render(false).contains("transpose `A`"));
+    /// ```
     pub fn help(mut self, help: impl Into<String>) -> Diagnostic {
         self.help.push(help.into());
         self
@@ -224,6 +332,11 @@ impl Diagnostic {
 
     /// Renders for people: the mistake, its location, and an alternative; with or without ANSI
     /// colours.
+    ///
+    /// ```
+    /// let errors = tamis_ir::Notation::parse("y[i] = x[i").unwrap_err();
+    /// assert!(errors.0[0].render(false).contains("y[i] = x[i"));
+    /// ```
     pub fn render(&self, colour: bool) -> String {
         render::render(self, colour)
     }
@@ -272,6 +385,12 @@ pub struct Diagnostics(pub Vec<Diagnostic>);
 
 impl Diagnostics {
     /// All of them rendered, one after the other.
+    ///
+    /// ```
+    /// let errors = tamis_ir::Program::parse("def f(A):\n    return y, z\n").unwrap_err();
+    /// eprintln!("{}", errors.render(true));
+    /// assert!(errors.render(false).contains("`y`") && errors.render(false).contains("`z`"));
+    /// ```
     pub fn render(&self, colour: bool) -> String {
         self.0.iter().map(|d| d.render(colour)).collect::<Vec<_>>().join("\n")
     }

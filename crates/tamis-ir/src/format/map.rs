@@ -17,6 +17,11 @@ use crate::diag::{Code, Diagnostic, Result};
 
 impl DimExpr {
     /// The dimension that it stores, completely or partially; of a difference, the first one.
+    ///
+    /// ```
+    /// use tamis_ir::format::DimExpr;
+    /// assert_eq!(DimExpr::Div(1, 4).dimension(), 1);
+    /// ```
     pub const fn dimension(self) -> usize {
         match self {
             DimExpr::Dim(d) | DimExpr::Div(d, _) | DimExpr::Mod(d, _) | DimExpr::Diff(d, _) => d,
@@ -53,6 +58,12 @@ impl DimExpr {
     }
 
     /// The stored coordinate for the coordinates of an element.
+    ///
+    /// ```
+    /// use tamis_ir::format::DimExpr;
+    /// assert_eq!(DimExpr::Div(0, 4).store(&[10, 3], &[9, 2]), 2);
+    /// assert_eq!(DimExpr::Mod(0, 4).store(&[10, 3], &[9, 2]), 1);
+    /// ```
     pub fn store(self, shape: &[u64], coordinates: &[u64]) -> u64 {
         match self {
             DimExpr::Dim(d) => coordinates[d],
@@ -65,11 +76,23 @@ impl DimExpr {
 }
 
 /// The number of coordinates of each level.
+///
+/// ```
+/// use tamis_ir::format::{DimExpr, map};
+/// assert_eq!(map::extents(&[DimExpr::Div(0, 4), DimExpr::Mod(0, 4)], &[10])?, [3, 4]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn extents(map: &[DimExpr], shape: &[u64]) -> Result<Vec<u64>> {
     map.iter().map(|e| e.extent(shape)).collect()
 }
 
 /// True if every tuple of stored coordinates is an element.
+///
+/// ```
+/// use tamis_ir::format::{DimExpr, map};
+/// let blocks = [DimExpr::Div(0, 4), DimExpr::Mod(0, 4)];
+/// assert!(map::is_onto(&blocks, &[12]) && !map::is_onto(&blocks, &[10]));
+/// ```
 pub fn is_onto(map: &[DimExpr], shape: &[u64]) -> bool {
     let size = |d: usize| shape.get(d).copied().unwrap_or(0);
     // A tensor without elements has no padding.
@@ -83,6 +106,14 @@ pub fn is_onto(map: &[DimExpr], shape: &[u64]) -> bool {
 
 /// The element of a tuple of stored coordinates; `false` for padding, and `coordinates` are
 /// meaningless then.
+///
+/// ```
+/// use tamis_ir::format::{DimExpr, map};
+/// let blocks = [DimExpr::Div(0, 4), DimExpr::Mod(0, 4)];
+/// let mut element = [0];
+/// assert!(map::restore(&blocks, &[10], &[2, 1], &mut element) && element == [9]);
+/// assert!(!map::restore(&blocks, &[10], &[2, 3], &mut element), "padding");
+/// ```
 pub fn restore(map: &[DimExpr], shape: &[u64], stored: &[u64], coordinates: &mut [u64]) -> bool {
     coordinates.fill(0);
     for (e, c) in map.iter().zip(stored) {
@@ -147,6 +178,13 @@ impl Format {
     }
 
     /// True if every tuple of stored coordinates is an element of a tensor of this shape.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// let blocks = Format::parse("bsr(4,4)", 2)?;
+    /// assert!(blocks.is_onto(&[8, 12]) && !blocks.is_onto(&[10, 12]));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn is_onto(&self, shape: &[u64]) -> bool {
         is_onto(&self.map, shape)
     }

@@ -35,6 +35,12 @@ pub enum LevelKind {
 
 impl LevelKind {
     /// Every level, in the order of INTERFACE section 1.
+    ///
+    /// ```
+    /// use tamis_ir::format::LevelKind;
+    /// let words: Vec<&str> = LevelKind::ALL.into_iter().map(LevelKind::name).collect();
+    /// assert!(words.contains(&"sparse") && words.contains(&"band"));
+    /// ```
     pub const ALL: [LevelKind; 10] = [
         LevelKind::Dense,
         LevelKind::Sparse,
@@ -49,6 +55,11 @@ impl LevelKind {
     ];
 
     /// The word users type.
+    ///
+    /// ```
+    /// use tamis_ir::format::LevelKind;
+    /// assert_eq!(LevelKind::SparseRuns.name(), "sparse_runs");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             LevelKind::Dense => "dense",
@@ -65,6 +76,11 @@ impl LevelKind {
     }
 
     /// True if it has an array of positions (`pos` or `ofs`), whose width may be specified.
+    ///
+    /// ```
+    /// use tamis_ir::format::LevelKind;
+    /// assert!(LevelKind::Sparse.has_positions() && !LevelKind::Dense.has_positions());
+    /// ```
     pub const fn has_positions(self) -> bool {
         !matches!(self, LevelKind::Dense | LevelKind::Singleton | LevelKind::Interval)
     }
@@ -88,9 +104,19 @@ pub enum Width {
 
 impl Width {
     /// All widths, narrowest first.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// assert_eq!(Width::ALL.map(Width::name), ["u8", "u16", "u32", "u64"]);
+    /// ```
     pub const ALL: [Width; 4] = [Width::U8, Width::U16, Width::U32, Width::U64];
 
     /// The word users type.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// assert_eq!(Width::U16.name(), "u16");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Width::U8 => "u8",
@@ -101,6 +127,11 @@ impl Width {
     }
 
     /// The largest number that fits.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// assert_eq!(Width::U8.max(), 255);
+    /// ```
     pub const fn max(self) -> u64 {
         match self {
             Width::U8 => u8::MAX as u64,
@@ -111,6 +142,11 @@ impl Width {
     }
 
     /// Bytes of one number.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// assert_eq!(Width::U32.size(), 4);
+    /// ```
     pub const fn size(self) -> usize {
         match self {
             Width::U8 => 1,
@@ -121,6 +157,12 @@ impl Width {
     }
 
     /// The default width: the smaller of 32 and 64 bits that holds `largest`.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// assert_eq!(Width::automatic(1_000), Width::U32);
+    /// assert_eq!(Width::automatic(5_000_000_000), Width::U64);
+    /// ```
     pub const fn automatic(largest: u64) -> Width {
         if largest <= u32::MAX as u64 { Width::U32 } else { Width::U64 }
     }
@@ -151,6 +193,11 @@ pub struct LevelSpec {
 
 impl LevelSpec {
     /// A level without specified properties.
+    ///
+    /// ```
+    /// use tamis_ir::format::{Format, LevelKind, LevelSpec};
+    /// assert_eq!(Format::csr().levels()[1], LevelSpec::new(LevelKind::Sparse));
+    /// ```
     pub const fn new(kind: LevelKind) -> LevelSpec {
         LevelSpec { kind, nonunique: false, nonordered: false, pos: None, crd: None }
     }
@@ -212,6 +259,14 @@ pub struct Format {
 }
 
 /// Insert, sort, merge: the workspace of a tensor whose elements are written in any order.
+///
+/// ```
+/// use tamis_ir::Format;
+/// let workspace = Format::parse("ism(hash, 1024)", 2)?;
+/// let ism = workspace.ism().unwrap();
+/// assert_eq!((ism.policy.as_str(), ism.capacity), ("hash", Some(1024)));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Ism {
     /// The insertion policy: `coord`, `hash`, `bucket`, or a user-defined one.
@@ -223,10 +278,24 @@ pub struct Ism {
 }
 
 /// The largest rank of a tensor.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_ir::format::MAX_RANK;
+/// assert!(Format::parse("coo", MAX_RANK).is_ok() && Format::parse("coo", MAX_RANK + 1).is_err());
+/// ```
 pub const MAX_RANK: usize = 32;
 
 impl Format {
     /// A format from its components, verified.
+    ///
+    /// ```
+    /// use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec};
+    /// let levels = [LevelKind::Dense, LevelKind::Sparse].map(LevelSpec::new).to_vec();
+    /// let columns_first = vec![DimExpr::Dim(1), DimExpr::Dim(0)];
+    /// assert_eq!(Format::new(2, columns_first, levels, Leaf::Element(None))?, Format::csc());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn new(rank: usize, map: Vec<DimExpr>, levels: Vec<LevelSpec>, leaf: Leaf) -> Result<Format> {
         let format = Format { rank, map, levels, leaf, ism: None };
         format.check()?;
@@ -234,27 +303,58 @@ impl Format {
     }
 
     /// A format whose levels store the dimensions in their order.
+    ///
+    /// ```
+    /// use tamis_ir::format::{Format, Leaf, LevelKind, LevelSpec};
+    /// let levels = [LevelKind::Sparse, LevelKind::Sparse].map(LevelSpec::new).to_vec();
+    /// assert_eq!(Format::row_major(levels, Leaf::Element(None))?, Format::parse("dcsr", 2)?);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn row_major(levels: Vec<LevelSpec>, leaf: Leaf) -> Result<Format> {
         let rank = levels.len();
         Format::new(rank, (0..rank).map(DimExpr::Dim).collect(), levels, leaf)
     }
 
     /// Reads a format for a tensor of the given rank.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert_eq!(Format::parse("dense, sparse", 2)?, Format::csr());
+    /// assert!(Format::parse("csr", 3).is_err());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn parse(text: &str, rank: usize) -> Result<Format> {
         FormatSpec::parse(text)?.with_rank(rank)
     }
 
     /// The dense format of a rank.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert_eq!(Format::dense(2), Format::parse("dense, dense", 2)?);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn dense(rank: usize) -> Format {
         Format::uniform(LevelKind::Dense, rank)
     }
 
     /// The coordinate format of a rank.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert_eq!(Format::coo(3), Format::parse("coo", 3)?);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn coo(rank: usize) -> Format {
         ShortName::Coo.levels(rank)
     }
 
     /// Compressed sparse rows.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert_eq!(Format::csr().long_name(), "dense, sparse");
+    /// ```
     pub fn csr() -> Format {
         Format {
             rank: 2,
@@ -266,11 +366,22 @@ impl Format {
     }
 
     /// Compressed sparse columns.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert_eq!(Format::csc().long_name(), "(i,j) -> (j,i): dense, sparse");
+    /// ```
     pub fn csc() -> Format {
         Format { map: vec![DimExpr::Dim(1), DimExpr::Dim(0)], ..Format::csr() }
     }
 
     /// The same level for each dimension, in order.
+    ///
+    /// ```
+    /// use tamis_ir::format::{Format, LevelKind};
+    /// assert_eq!(Format::uniform(LevelKind::Sparse, 3), Format::parse("csf", 3)?);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn uniform(kind: LevelKind, rank: usize) -> Format {
         Format {
             rank,
@@ -282,26 +393,56 @@ impl Format {
     }
 
     /// The number of dimensions of the tensor (the number of levels may be larger).
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// let blocks = Format::parse("bsr(4,4)", 2)?;
+    /// assert_eq!((blocks.rank(), blocks.levels().len()), (2, 4));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn rank(&self) -> usize {
         self.rank
     }
 
     /// The expression that each level stores, outermost first.
+    ///
+    /// ```
+    /// use tamis_ir::format::{DimExpr, Format};
+    /// assert_eq!(Format::csc().map(), [DimExpr::Dim(1), DimExpr::Dim(0)]);
+    /// ```
     pub fn map(&self) -> &[DimExpr] {
         &self.map
     }
 
     /// The levels, outermost first.
+    ///
+    /// ```
+    /// use tamis_ir::format::{Format, LevelKind};
+    /// let kinds: Vec<LevelKind> = Format::csr().levels().iter().map(|level| level.kind).collect();
+    /// assert_eq!(kinds, [LevelKind::Dense, LevelKind::Sparse]);
+    /// ```
     pub fn levels(&self) -> &[LevelSpec] {
         &self.levels
     }
 
     /// The leaf below the last level.
+    ///
+    /// ```
+    /// use tamis_ir::format::{Format, Leaf};
+    /// assert_eq!(Format::parse("csr; pattern", 2)?.leaf(), Leaf::Pattern);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn leaf(&self) -> Leaf {
         self.leaf
     }
 
     /// The same levels with another leaf.
+    ///
+    /// ```
+    /// use tamis_ir::format::{Format, Leaf};
+    /// assert_eq!(Format::csr().with_leaf(Leaf::Pattern), Format::parse("csr; pattern", 2)?);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn with_leaf(mut self, leaf: Leaf) -> Format {
         self.leaf = leaf;
         self
@@ -319,6 +460,14 @@ impl Format {
     }
 
     /// A workspace whose levels store these dimensions, each once.
+    ///
+    /// ```
+    /// use tamis_ir::format::{DimExpr, Format, Ism, Leaf};
+    /// let ism = Ism { policy: "hash".to_string(), capacity: None, pipelined: false };
+    /// let columns_first = vec![DimExpr::Dim(1), DimExpr::Dim(0)];
+    /// let workspace = Format::workspace(columns_first, ism, Leaf::Element(None));
+    /// assert_eq!(workspace.dim_order(), Some(vec![1, 0]));
+    /// ```
     pub fn workspace(map: Vec<DimExpr>, ism: Ism, leaf: Leaf) -> Format {
         let rank = map.len();
         Format { map, ism: Some(ism), ..ShortName::Coo.levels(rank).with_leaf(leaf) }
@@ -326,6 +475,12 @@ impl Format {
 
     /// The workspace, if results are inserted, sorted and merged; the levels are then coordinate
     /// levels.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert!(Format::parse("ism(coord)", 2)?.ism().is_some() && Format::coo(2).ism().is_none());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn ism(&self) -> Option<&Ism> {
         self.ism.as_ref()
     }
@@ -343,6 +498,13 @@ impl Format {
     }
 
     /// The dimension that each level stores, if the map is a permutation.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert_eq!(Format::csc().dim_order(), Some(vec![1, 0]));
+    /// assert_eq!(Format::parse("bsr(4,4)", 2)?.dim_order(), None);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn dim_order(&self) -> Option<Vec<usize>> {
         self.map
             .iter()
@@ -354,6 +516,11 @@ impl Format {
     }
 
     /// True if every coordinate is stored.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert!(Format::dense(2).is_all_dense() && !Format::csr().is_all_dense());
+    /// ```
     pub fn is_all_dense(&self) -> bool {
         self.levels.iter().all(|l| l.kind == LevelKind::Dense)
     }
@@ -461,6 +628,13 @@ impl Format {
 }
 
 /// A short name that takes the rank of the tensor.
+///
+/// ```
+/// use tamis_ir::format::{FormatSpec, Leaf, ShortName};
+/// let csf = FormatSpec::AnyRank(ShortName::Csf, Leaf::Element(None));
+/// assert_eq!(FormatSpec::parse("csf")?, csf);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum ShortName {
@@ -514,11 +688,25 @@ pub enum FormatSpec {
 
 impl FormatSpec {
     /// Reads a format. The diagnostic's labels point into `text`.
+    ///
+    /// ```
+    /// use tamis_ir::FormatSpec;
+    /// assert_eq!(FormatSpec::parse("csr")?.rank(), Some(2));
+    /// let mistake = FormatSpec::parse("dense, sparce").unwrap_err();
+    /// assert!(mistake.help.iter().any(|help| help.contains("sparse")));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn parse(text: &str) -> Result<FormatSpec> {
         parse::parse(text)
     }
 
     /// The specified leaf.
+    ///
+    /// ```
+    /// use tamis_ir::format::{FormatSpec, Leaf};
+    /// assert_eq!(FormatSpec::parse("csf; pattern")?.leaf(), Leaf::Pattern);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn leaf(&self) -> Leaf {
         match self {
             FormatSpec::AnyRank(_, leaf) | FormatSpec::Ism(_, leaf) => *leaf,
@@ -527,6 +715,13 @@ impl FormatSpec {
     }
 
     /// The rank, if only one is possible.
+    ///
+    /// ```
+    /// use tamis_ir::FormatSpec;
+    /// assert_eq!(FormatSpec::parse("csr")?.rank(), Some(2));
+    /// assert_eq!(FormatSpec::parse("coo")?.rank(), None);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn rank(&self) -> Option<usize> {
         match self {
             FormatSpec::AnyRank(..) | FormatSpec::Ism(..) => None,
@@ -535,6 +730,12 @@ impl FormatSpec {
     }
 
     /// The format for a tensor of this rank.
+    ///
+    /// ```
+    /// use tamis_ir::{Format, FormatSpec};
+    /// assert_eq!(FormatSpec::parse("coo")?.with_rank(3)?, Format::coo(3));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn with_rank(&self, rank: usize) -> Result<Format> {
         match self {
             _ if rank > MAX_RANK => {

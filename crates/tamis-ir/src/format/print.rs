@@ -66,6 +66,13 @@ impl fmt::Display for DimExpr {
 
 impl Format {
     /// The short name of these levels (without the leaf), if they have one.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert_eq!(Format::parse("dense, sparse", 2)?.short_name().as_deref(), Some("csr"));
+    /// assert_eq!(Format::parse("dense, band", 2)?.short_name(), None);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn short_name(&self) -> Option<String> {
         if self.ism.is_some() {
             return None;
@@ -89,6 +96,12 @@ impl Format {
     }
 
     /// The levels and the leaf in long form.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// assert_eq!(Format::parse("dcsr", 2)?.long_name(), "sparse, sparse");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn long_name(&self) -> String {
         let mut out = String::new();
         if self.map.iter().enumerate().any(|(k, e)| *e != DimExpr::Dim(k)) {

@@ -52,6 +52,11 @@ pub struct Builder {
 
 impl Builder {
     /// An empty kernel.
+    ///
+    /// ```
+    /// let kernel = tamis_ir::kernel::Builder::new("empty").finish();
+    /// assert_eq!((kernel.name.as_str(), kernel.size()), ("empty", 0));
+    /// ```
     pub fn new(name: impl Into<String>) -> Builder {
         let kernel = Kernel {
             name: name.into(),
@@ -96,12 +101,23 @@ impl Builder {
     }
 
     /// The kernel; its body is the emitted statements.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Builder;
+    /// let kernel = Builder::new("empty").finish();
+    /// assert!(kernel.body.is_empty());
+    /// ```
     pub fn finish(mut self) -> Kernel {
         self.kernel.body = self.open.pop().unwrap_or_default();
         self.kernel
     }
 
     /// The kernel under construction, without its body.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Builder;
+    /// assert_eq!(Builder::new("empty").kernel().name, "empty");
+    /// ```
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
@@ -109,6 +125,14 @@ impl Builder {
     // Tables
 
     /// Adds a buffer.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::{Builder, Elem, Role};
+    /// let mut b = Builder::new("copy");
+    /// let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// assert_eq!(b.kernel().buffer(x).name, "x");
+    /// ```
     pub fn buffer(&mut self, name: impl Into<String>, elem: Elem, role: Role) -> BufferId {
         let name = self.unique(name.into());
         self.kernel.buffers.push(BufferInfo { name, elem, role });
@@ -116,6 +140,14 @@ impl Builder {
     }
 
     /// Adds a scalar parameter.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("copy");
+    /// let n = b.param("n", DType::I64);
+    /// assert_eq!(b.finish().params, [n]);
+    /// ```
     pub fn param(&mut self, name: impl Into<String>, dtype: DType) -> VarId {
         let var = self.new_var(name, dtype, false);
         self.kernel.params.push(var);
@@ -159,16 +191,41 @@ impl Builder {
     // Expressions
 
     /// A constant.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("constant");
+    /// let half = b.constant(Value::F32(0.5));
+    /// assert_eq!(b.as_constant(half), Some(Value::F32(0.5)));
+    /// ```
     pub fn constant(&mut self, value: Value) -> ExprId {
         self.kernel.exprs.intern(Expr::Const(value), value.dtype(), 1)
     }
 
     /// An `i64` constant.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("constant");
+    /// let two = b.int(2);
+    /// assert_eq!(b.as_constant(two), Some(Value::I64(2)));
+    /// ```
     pub fn int(&mut self, value: i64) -> ExprId {
         self.constant(Value::I64(value))
     }
 
     /// The value of a variable.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::{Builder, Expr};
+    /// let mut b = Builder::new("copy");
+    /// let n = b.param("n", DType::I64);
+    /// let stop = b.get(n);
+    /// assert_eq!(b.kernel().expr(stop), &Expr::Var(n));
+    /// ```
     pub fn get(&mut self, var: VarId) -> ExprId {
         let info = self.kernel.var(var);
         let (dtype, lanes) = (info.dtype, info.lanes);
@@ -176,6 +233,16 @@ impl Builder {
     }
 
     /// An element of a buffer.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::{Builder, Elem, Role};
+    /// let mut b = Builder::new("copy");
+    /// let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// let zero = b.int(0);
+    /// let first = b.load(x, zero);
+    /// assert_eq!(b.kernel().show(first), "x[0]");
+    /// ```
     pub fn load(&mut self, buffer: BufferId, index: ExprId) -> ExprId {
         let dtype = self.kernel.buffer(buffer).elem.dtype();
         let lanes = self.kernel.exprs.lanes(index);
@@ -203,6 +270,16 @@ impl Builder {
     }
 
     /// The value of a constant expression.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// use tamis_ir::algebra::Op;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("folding");
+    /// let (two, three) = (b.int(2), b.int(3));
+    /// let product = b.call(Op::Mul, &[two, three]);
+    /// assert_eq!(b.as_constant(product), Some(Value::I64(6)));
+    /// ```
     pub fn as_constant(&self, id: ExprId) -> Option<Value> {
         match self.kernel.expr(id) {
             Expr::Const(value) => Some(*value),
@@ -219,6 +296,16 @@ impl Builder {
     ///
     /// # Panics
     /// If the operator does not accept these operands: callers check types first.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::algebra::Op;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("folding");
+    /// let n = b.param("n", DType::I64);
+    /// let (n, one) = (b.get(n), b.int(1));
+    /// assert_eq!(b.call(Op::Mul, &[n, one]), n, "an identity is folded");
+    /// ```
     pub fn call(&mut self, op: Op, operands: &[ExprId]) -> ExprId {
         let types: Vec<Ty> = operands.iter().map(|e| Ty::strong(self.dtype(*e))).collect();
         let operand = match op.type_of(&types) {
@@ -339,6 +426,15 @@ impl Builder {
     }
 
     /// The sum of two `i64`.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("folding");
+    /// let n = b.param("n", DType::I64);
+    /// let (n, zero) = (b.get(n), b.int(0));
+    /// assert_eq!(b.add(n, zero), n);
+    /// ```
     pub fn add(&mut self, a: ExprId, b: ExprId) -> ExprId {
         match (self.negated(a), self.negated(b), self.as_constant(b)) {
             (_, Some(b), _) => self.sub(a, b),
@@ -516,6 +612,18 @@ impl Builder {
     }
 
     /// Declares a constant variable; a constant or a variable is returned as it is.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::algebra::Op;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("names");
+    /// let n = b.param("n", DType::I64);
+    /// let n = b.get(n);
+    /// let square = b.call(Op::Mul, &[n, n]);
+    /// let named = b.name("square", square);
+    /// assert_eq!(b.kernel().show(named), "square");
+    /// ```
     pub fn name(&mut self, name: impl Into<String>, value: ExprId) -> ExprId {
         match self.kernel.expr(value) {
             Expr::Const(_) => return value,
@@ -531,6 +639,14 @@ impl Builder {
     }
 
     /// Declares a mutable variable with a constant initial value.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("sum");
+    /// let sum = b.variable("sum", Value::F64(0.0));
+    /// assert!(b.kernel().var(sum).mutable);
+    /// ```
     pub fn variable(&mut self, name: impl Into<String>, start: Value) -> VarId {
         let start = self.constant(start);
         self.variable_from(name, start)
@@ -544,11 +660,31 @@ impl Builder {
     }
 
     /// Changes a mutable variable.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("sum");
+    /// let sum = b.variable("sum", Value::F64(0.0));
+    /// let one = b.constant(Value::F64(1.0));
+    /// b.assign(sum, one);
+    /// assert_eq!(b.finish().size(), 2);
+    /// ```
     pub fn assign(&mut self, var: VarId, value: ExprId) {
         self.emit(Stmt::Assign { var, value });
     }
 
     /// Writes an element.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// use tamis_ir::kernel::{Builder, Elem, Role};
+    /// let mut b = Builder::new("one");
+    /// let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    /// let (zero, one) = (b.int(0), b.constant(Value::F64(1.0)));
+    /// b.store(y, zero, one);
+    /// assert!(b.finish().to_string().contains("y[0] = 1.0"));
+    /// ```
     pub fn store(&mut self, buffer: BufferId, index: ExprId, value: ExprId) {
         self.emit(Stmt::Store { buffer, index, value });
     }
@@ -589,6 +725,17 @@ impl Builder {
     }
 
     /// A counting loop.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::{Builder, Elem, Role};
+    /// let mut b = Builder::new("iota");
+    /// let y = b.buffer("y", Elem::Value(DType::I64), Role::Output);
+    /// let n = b.param("n", DType::I64);
+    /// let (zero, stop) = (b.int(0), b.get(n));
+    /// b.count("i", zero, stop, |b, i| b.store(y, i, i));
+    /// assert!(b.finish().to_string().contains("for i"));
+    /// ```
     pub fn count(&mut self, name: &str, start: ExprId, stop: ExprId, body: impl FnOnce(&mut Builder, ExprId)) {
         let var = self.new_var(name, DType::I64, false);
         let index = self.get(var);
@@ -597,6 +744,16 @@ impl Builder {
     }
 
     /// A conditional; a constant condition is folded.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("folding");
+    /// let sum = b.variable("sum", Value::I64(0));
+    /// let (always, one) = (b.constant(Value::Bool(true)), b.int(1));
+    /// b.branch(always, |b| b.assign(sum, one), |_| {});
+    /// assert!(!b.finish().to_string().contains("if"), "the condition is folded");
+    /// ```
     pub fn branch(&mut self, cond: ExprId, then: impl FnOnce(&mut Builder), otherwise: impl FnOnce(&mut Builder)) {
         match self.as_constant(cond) {
             Some(c) if c.is_truthy() => then(self),

@@ -14,6 +14,13 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// The elements of a buffer.
+///
+/// ```
+/// use tamis_ir::Value;
+/// use tamis_ir::kernel::Array;
+/// let values = Array::from_values([Value::F64(1.0), Value::F64(2.5)]);
+/// assert_eq!((values.len(), values.get(1)), (2, Some(Value::F64(2.5))));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Array {
     values: Vec<Value>,
@@ -21,31 +28,65 @@ pub struct Array {
 
 impl Array {
     /// An array of values, all of one type; coordinates and positions are `i64`.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Array;
+    /// assert_eq!(Array::from_values([Value::I64(7)]).values(), [Value::I64(7)]);
+    /// ```
     pub fn from_values(values: impl IntoIterator<Item = Value>) -> Array {
         Array { values: values.into_iter().collect() }
     }
 
     /// An array of coordinates or positions.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Array;
+    /// assert_eq!(Array::from_indices(&[0, 2, 5]).get(2), Some(Value::I64(5)));
+    /// ```
     pub fn from_indices(values: &[u64]) -> Array {
         Array::from_values(values.iter().map(|x| Value::I64(*x as i64)))
     }
 
     /// The element at `k`.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Array;
+    /// let pos = Array::from_indices(&[0, 2]);
+    /// assert_eq!((pos.get(1), pos.get(2)), (Some(Value::I64(2)), None));
+    /// ```
     pub fn get(&self, k: usize) -> Option<Value> {
         self.values.get(k).copied()
     }
 
     /// All elements.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Array;
+    /// assert_eq!(Array::from_indices(&[0, 2]).values(), [Value::I64(0), Value::I64(2)]);
+    /// ```
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Array;
+    /// assert_eq!(Array::from_indices(&[0, 2]).len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
     /// True if there are none.
+    ///
+    /// ```
+    /// assert!(tamis_ir::kernel::Array::default().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
@@ -53,6 +94,14 @@ impl Array {
 
 /// The memory of a kernel: one array for each buffer (empty for scratch and tiles), and the
 /// scalars.
+///
+/// ```
+/// use tamis_ir::Value;
+/// use tamis_ir::kernel::{Array, Memory};
+/// let x = Array::from_values([Value::F64(1.0), Value::F64(2.5)]);
+/// let memory = Memory { arrays: vec![x, Array::default()], scalars: vec![Value::I64(2)] };
+/// assert_eq!(memory.arrays[0].len(), 2);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Memory {
@@ -61,6 +110,30 @@ pub struct Memory {
 }
 
 /// The reason for the end of a run.
+///
+/// ```
+/// use tamis_ir::kernel::{Failure, run};
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// # use tamis_ir::Value;
+/// # use tamis_ir::kernel::{Array, Memory};
+/// # let values = |values: &[f64]| Array::from_values(values.iter().map(|x| Value::F64(*x)));
+/// # let arrays = vec![values(&[1.0, 2.5]), values(&[0.0, 0.0])];
+/// # let memory = Memory { arrays, scalars: vec![Value::I64(2)] };
+/// assert_eq!(run(&kernel, memory, 2), Err(Failure::Budget), "it needs three statements");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// A `require` did not hold.
@@ -77,11 +150,62 @@ enum Flow {
 }
 
 /// Runs a kernel for at most `budget` statements; returns the memory.
+///
+/// ```
+/// use tamis_ir::kernel::run;
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// # use tamis_ir::Value;
+/// # use tamis_ir::kernel::{Array, Memory};
+/// # let values = |values: &[f64]| Array::from_values(values.iter().map(|x| Value::F64(*x)));
+/// # let arrays = vec![values(&[1.0, 2.5]), values(&[0.0, 0.0])];
+/// # let memory = Memory { arrays, scalars: vec![Value::I64(2)] };
+/// // `kernel` doubles a vector, and `memory` holds 1 and 2.5.
+/// let after = run(&kernel, memory, 1000).unwrap();
+/// assert_eq!(after.arrays[1].values(), [Value::F64(2.0), Value::F64(5.0)]);
+/// ```
 pub fn run(kernel: &Kernel, memory: Memory, budget: u64) -> Result<Memory, Failure> {
     run_counted(kernel, memory, budget).map(|(memory, _)| memory)
 }
 
 /// The statistics of one run of a kernel.
+///
+/// ```
+/// use tamis_ir::kernel::run_counted;
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// # use tamis_ir::Value;
+/// # use tamis_ir::kernel::{Array, Memory};
+/// # let values = |values: &[f64]| Array::from_values(values.iter().map(|x| Value::F64(*x)));
+/// # let arrays = vec![values(&[1.0, 2.5]), values(&[0.0, 0.0])];
+/// # let memory = Memory { arrays, scalars: vec![Value::I64(2)] };
+/// let (_, counts) = run_counted(&kernel, memory, 1000).unwrap();
+/// assert!(counts.declared.contains(&2), "the counter of the loop over two elements");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecutionCounts {
     /// For each variable, how often it was declared.
@@ -92,11 +216,61 @@ pub struct ExecutionCounts {
 
 /// [`run`], which also counts how often each variable is declared, by a statement of its own or as the counter of a loop:
 /// the iterations of a loop are the declarations of its counter.
+///
+/// ```
+/// use tamis_ir::kernel::run_counted;
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// # use tamis_ir::Value;
+/// # use tamis_ir::kernel::{Array, Memory};
+/// # let values = |values: &[f64]| Array::from_values(values.iter().map(|x| Value::F64(*x)));
+/// # let arrays = vec![values(&[1.0, 2.5]), values(&[0.0, 0.0])];
+/// # let memory = Memory { arrays, scalars: vec![Value::I64(2)] };
+/// let (after, counts) = run_counted(&kernel, memory, 1000).unwrap();
+/// assert_eq!(after.arrays[1].get(1), Some(Value::F64(5.0)));
+/// assert!(counts.statements > 2);
+/// ```
 pub fn run_counted(kernel: &Kernel, memory: Memory, budget: u64) -> Result<(Memory, ExecutionCounts), Failure> {
     run_as(kernel, memory, budget, false)
 }
 
 /// [`run`] with all loops but those over the threads of a block as if they were serial.
+///
+/// ```
+/// use tamis_ir::kernel::{run, run_serially};
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// # use tamis_ir::Value;
+/// # use tamis_ir::kernel::{Array, Memory};
+/// # let values = |values: &[f64]| Array::from_values(values.iter().map(|x| Value::F64(*x)));
+/// # let arrays = vec![values(&[1.0, 2.5]), values(&[0.0, 0.0])];
+/// # let memory = Memory { arrays, scalars: vec![Value::I64(2)] };
+/// assert_eq!(run_serially(&kernel, memory.clone(), 1000), run(&kernel, memory, 1000));
+/// ```
 pub fn run_serially(kernel: &Kernel, memory: Memory, budget: u64) -> Result<Memory, Failure> {
     run_as(kernel, memory, budget, true).map(|(memory, _)| memory)
 }

@@ -8,9 +8,25 @@ use super::{BufferId, Expr, ExprId};
 use crate::algebra::Op;
 
 /// The largest number of lanes.
+///
+/// ```
+/// use tamis_ir::kernel::{Builder, MAX_LANES, VectorExpr};
+/// let mut b = Builder::new("widest");
+/// let value = b.int(7);
+/// let widest = b.vector(VectorExpr::Splat { value, lanes: MAX_LANES });
+/// assert_eq!(b.kernel().exprs.lanes(widest), MAX_LANES);
+/// ```
 pub const MAX_LANES: u16 = 64;
 
 /// A vector, or a value that is made of one.
+///
+/// ```
+/// use tamis_ir::kernel::{Builder, VectorExpr};
+/// let mut b = Builder::new("splat");
+/// let value = b.int(7);
+/// let splat = b.vector(VectorExpr::Splat { value, lanes: 4 });
+/// assert_eq!(b.kernel().exprs.lanes(splat), 4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VectorExpr {
     /// `start`, `start + step`, `start + 2*step`, and so on; integers.
@@ -53,6 +69,12 @@ pub enum VectorExpr {
 
 impl VectorExpr {
     /// The expressions inside, in the order of evaluation.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, VectorExpr};
+    /// let value = Builder::new("splat").int(7);
+    /// assert!(VectorExpr::Splat { value, lanes: 4 }.operands().eq([value]));
+    /// ```
     pub fn operands(self) -> impl Iterator<Item = ExprId> {
         let (first, more) = match self {
             VectorExpr::Ramp { start, .. } => (start, [None, None]),
@@ -63,6 +85,14 @@ impl VectorExpr {
     }
 
     /// The same with its expressions replaced, in the order of evaluation.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, VectorExpr};
+    /// let mut b = Builder::new("splat");
+    /// let (value, other) = (b.int(7), b.int(8));
+    /// let splat = VectorExpr::Splat { value, lanes: 4 };
+    /// assert_eq!(splat.map(|_| other), VectorExpr::Splat { value: other, lanes: 4 });
+    /// ```
     pub fn map(self, mut map: impl FnMut(ExprId) -> ExprId) -> VectorExpr {
         match self {
             VectorExpr::Ramp { start, step, lanes } => VectorExpr::Ramp { start: map(start), step, lanes },
@@ -76,6 +106,12 @@ impl VectorExpr {
     }
 
     /// The buffer that is read.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, VectorExpr};
+    /// let value = Builder::new("splat").int(7);
+    /// assert_eq!(VectorExpr::Splat { value, lanes: 4 }.buffer(), None);
+    /// ```
     pub fn buffer(self) -> Option<BufferId> {
         match self {
             VectorExpr::Masked { buffer, .. } => Some(buffer),
@@ -86,6 +122,16 @@ impl VectorExpr {
 
 impl Expr {
     /// The expressions inside.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::{Builder, Elem, Role};
+    /// let mut b = Builder::new("copy");
+    /// let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// let zero = b.int(0);
+    /// let first = b.load(x, zero);
+    /// assert_eq!(b.kernel().expr(first).operands(), [zero]);
+    /// ```
     pub fn operands(&self) -> Vec<ExprId> {
         match self {
             Expr::Const(_) | Expr::Var(_) => Vec::new(),

@@ -8,6 +8,11 @@ use super::{BufferId, Expr, ExprId, Kernel, Stmt, VarId};
 use crate::algebra::Op;
 
 /// How the iterations of a loop are executed.
+///
+/// ```
+/// use tamis_ir::kernel::LoopKind;
+/// assert!(LoopKind::Grid.is_concurrent() && !LoopKind::Serial.is_concurrent());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LoopKind {
     /// One after the other.
@@ -38,6 +43,12 @@ pub enum LoopKind {
 }
 
 /// How the iterations of a parallel loop are divided among chunks.
+///
+/// ```
+/// use tamis_ir::kernel::{Chunks, LoopKind};
+/// let rows = LoopKind::Parallel { chunks: Chunks::Extent, grain: 64 };
+/// assert_eq!(rows.name(), "parallel");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Chunks {
     /// Chunks have the same number of iterations.
@@ -48,6 +59,12 @@ pub enum Chunks {
 }
 
 /// How the iterations of a vector loop that do not fill all lanes are executed.
+///
+/// ```
+/// use tamis_ir::kernel::{LoopKind, Tail};
+/// let vector = LoopKind::Vector { lanes: 8, tail: Tail::Masked };
+/// assert_eq!(vector.name(), "vector");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Tail {
     /// By fewer lanes; the others are masked off.
@@ -61,9 +78,19 @@ pub enum Tail {
 
 impl Tail {
     /// All of them.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Tail;
+    /// assert_eq!(Tail::ALL.map(Tail::name), ["masked", "overlapping", "remainder"]);
+    /// ```
     pub const ALL: [Tail; 3] = [Tail::Masked, Tail::Overlapping, Tail::Remainder];
 
     /// The word in kernel text.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Tail;
+    /// assert_eq!(Tail::Masked.name(), "masked");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Tail::Masked => "masked",
@@ -103,6 +130,11 @@ impl Stmt {
 
 impl LoopKind {
     /// The word in kernel text.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::LoopKind;
+    /// assert_eq!(LoopKind::Unrolled.name(), "unroll");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             LoopKind::Serial => "serial",
@@ -116,6 +148,11 @@ impl LoopKind {
     }
 
     /// True if iterations run in any order, or at the same time.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::LoopKind;
+    /// assert!(LoopKind::Lane.is_concurrent() && !LoopKind::Unrolled.is_concurrent());
+    /// ```
     pub const fn is_concurrent(self) -> bool {
         matches!(self, LoopKind::Parallel { .. } | LoopKind::Grid | LoopKind::Block | LoopKind::Lane)
     }

@@ -45,6 +45,13 @@ ids! {
 }
 
 /// The element type of a buffer.
+///
+/// ```
+/// use tamis_ir::DType;
+/// use tamis_ir::format::Width;
+/// use tamis_ir::kernel::Elem;
+/// assert_eq!(Elem::Index(Width::U32).dtype(), DType::I64, "the type of a loaded coordinate");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Elem {
     /// Values of a type; booleans are bytes 0 and 1.
@@ -55,6 +62,12 @@ pub enum Elem {
 
 impl Elem {
     /// The type of a loaded element.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Elem;
+    /// assert_eq!(Elem::Value(DType::F32).dtype(), DType::F32);
+    /// ```
     pub fn dtype(self) -> DType {
         match self {
             Elem::Value(dtype) => dtype,
@@ -63,6 +76,12 @@ impl Elem {
     }
 
     /// Bytes of one element.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// use tamis_ir::kernel::Elem;
+    /// assert_eq!(Elem::Index(Width::U16).size(), 2);
+    /// ```
     pub fn size(self) -> usize {
         match self {
             Elem::Value(dtype) => dtype.size(),
@@ -72,6 +91,25 @@ impl Elem {
 }
 
 /// The role of a buffer. No two buffers alias.
+///
+/// ```
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// let roles = kernel.buffers.iter().map(|buffer| buffer.role);
+/// assert!(roles.eq([Role::Input, Role::Output]));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Given by the caller; only read.
@@ -87,6 +125,11 @@ pub enum Role {
 }
 
 /// The memory in which a buffer lies. Registers are private to an iteration of a concurrent loop.
+///
+/// ```
+/// use tamis_ir::kernel::{Role, Space};
+/// assert_eq!(Role::Tile(16).space(), Space::Local);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// Seen by all.
@@ -99,6 +142,11 @@ pub enum Space {
 
 impl Role {
     /// The memory of buffers of this role.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Role, Space};
+    /// assert_eq!(Role::Input.space(), Space::Global);
+    /// ```
     pub const fn space(self) -> Space {
         match self {
             Role::Input | Role::Output | Role::Scratch => Space::Global,
@@ -108,6 +156,11 @@ impl Role {
     }
 
     /// The number of elements, if it is constant.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Role;
+    /// assert_eq!((Role::Tile(16).size(), Role::Output.size()), (Some(16), None));
+    /// ```
     pub const fn size(self) -> Option<u32> {
         match self {
             Role::Tile(size) | Role::Shared(size) => Some(size),
@@ -117,6 +170,25 @@ impl Role {
 }
 
 /// An array.
+///
+/// ```
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// let names: Vec<&str> = kernel.buffers.iter().map(|buffer| buffer.name.as_str()).collect();
+/// assert_eq!(names, ["x", "y"]);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct BufferInfo {
@@ -126,6 +198,25 @@ pub struct BufferInfo {
 }
 
 /// A scalar variable.
+///
+/// ```
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// let n = kernel.var(kernel.params[0]);
+/// assert_eq!((n.name.as_str(), n.dtype, n.mutable), ("n", DType::I64, false));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Var {
@@ -140,6 +231,24 @@ pub struct Var {
 }
 
 /// The program loop of a variable. Machine code does not depend on it.
+///
+/// ```
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// assert!(kernel.vars.iter().all(|var| var.origin.is_none()), "no program was lowered to it");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Origin {
     /// The position of the loop's index in the program's table.
@@ -149,6 +258,26 @@ pub struct Origin {
 }
 
 /// A pure expression.
+///
+/// ```
+/// use tamis_ir::kernel::Expr;
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// let loads = kernel.exprs.ids().filter(|id| matches!(kernel.expr(*id), Expr::Load(..)));
+/// assert_eq!(loads.count(), 1, "the operands of the sum are one expression");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expr {
     /// A constant.
@@ -165,9 +294,50 @@ pub enum Expr {
 }
 
 /// A list of statements.
+///
+/// ```
+/// use tamis_ir::kernel::{Block, Stmt};
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// let body: &Block = &kernel.body;
+/// assert!(matches!(body[..], [Stmt::For { .. }]));
+/// ```
 pub type Block = Vec<Stmt>;
 
 /// A statement.
+///
+/// ```
+/// use tamis_ir::kernel::Stmt;
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// let mut stores = 0;
+/// kernel.visit(&mut |stmt| stores += usize::from(matches!(stmt, Stmt::Store { .. })));
+/// assert_eq!(stores, 1);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum Stmt {
@@ -300,6 +470,11 @@ pub enum Stmt {
 }
 
 /// The execution hints of a loop for the back end.
+///
+/// ```
+/// use tamis_ir::kernel::{Hint, LoopKind};
+/// assert_eq!(Hint::default().kind, LoopKind::Serial);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Hint {
     /// Iterations are independent except for reductions, so the loop may be vectorised.
@@ -312,12 +487,38 @@ pub struct Hint {
 
 impl Hint {
     /// The loop should be unrolled completely (its bounds are constants).
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Hint, LoopKind};
+    /// assert!(Hint { kind: LoopKind::Unrolled, ..Hint::default() }.is_unrolled());
+    /// ```
     pub fn is_unrolled(self) -> bool {
         self.kind == LoopKind::Unrolled
     }
 }
 
 /// A function over buffers and scalars.
+///
+/// ```
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// // `kernel` doubles a vector; its text form reads back to the same kernel.
+/// let text = kernel.to_string();
+/// assert_eq!(tamis_ir::kernel::Kernel::parse(&text)?.to_string(), text);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Kernel {
@@ -334,6 +535,24 @@ pub struct Kernel {
 }
 
 /// Interned expressions with their types.
+///
+/// ```
+/// # use tamis_ir::DType;
+/// # use tamis_ir::algebra::Op;
+/// # use tamis_ir::kernel::{Builder, Elem, Role};
+/// # let mut b = Builder::new("double");
+/// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+/// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+/// # let n = b.param("n", DType::I64);
+/// # let (zero, stop) = (b.int(0), b.get(n));
+/// # b.count("i", zero, stop, |b, i| {
+/// #     let value = b.load(x, i);
+/// #     let twice = b.call(Op::Add, &[value, value]);
+/// #     b.store(y, i, twice);
+/// # });
+/// # let kernel = b.finish();
+/// assert!(kernel.exprs.ids().all(|id| kernel.exprs.lanes(id) == 1), "no vectors");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exprs {
     exprs: Interner<Expr>,
@@ -353,6 +572,14 @@ impl Exprs {
     }
 
     /// The number of lanes of an expression; 1 for a single value.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, VectorExpr};
+    /// let mut b = Builder::new("ramp");
+    /// let start = b.int(0);
+    /// let ramp = b.vector(VectorExpr::Ramp { start, step: 1, lanes: 4 });
+    /// assert_eq!(b.kernel().exprs.lanes(ramp), 4);
+    /// ```
     pub fn lanes(&self, id: ExprId) -> u16 {
         self.lanes[id.index()]
     }
@@ -363,26 +590,73 @@ impl Exprs {
     }
 
     /// The expression with this id.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::{Builder, Expr};
+    /// let mut b = Builder::new("constant");
+    /// let two = b.int(2);
+    /// assert_eq!(b.kernel().exprs.get(two), &Expr::Const(Value::I64(2)));
+    /// ```
     pub fn get(&self, id: ExprId) -> &Expr {
         self.exprs.get(id.0)
     }
 
     /// The type of an expression.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value};
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("constant");
+    /// let half = b.constant(Value::F64(0.5));
+    /// assert_eq!(b.kernel().exprs.dtype(half), DType::F64);
+    /// ```
     pub fn dtype(&self, id: ExprId) -> DType {
         self.types[id.index()]
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("constant");
+    /// assert_eq!(b.int(2), b.int(2));
+    /// assert_eq!(b.kernel().exprs.len(), 1);
+    /// ```
     pub fn len(&self) -> usize {
         self.exprs.len()
     }
 
     /// True if there are none.
+    ///
+    /// ```
+    /// assert!(tamis_ir::kernel::Builder::new("empty").finish().exprs.is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// All ids, operands before their users.
+    ///
+    /// ```
+    /// # use tamis_ir::DType;
+    /// # use tamis_ir::algebra::Op;
+    /// # use tamis_ir::kernel::{Builder, Elem, Role};
+    /// # let mut b = Builder::new("double");
+    /// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    /// # let n = b.param("n", DType::I64);
+    /// # let (zero, stop) = (b.int(0), b.get(n));
+    /// # b.count("i", zero, stop, |b, i| {
+    /// #     let value = b.load(x, i);
+    /// #     let twice = b.call(Op::Add, &[value, value]);
+    /// #     b.store(y, i, twice);
+    /// # });
+    /// # let kernel = b.finish();
+    /// for id in kernel.exprs.ids() {
+    ///     assert!(kernel.expr(id).operands().iter().all(|operand| *operand < id));
+    /// }
+    /// ```
     pub fn ids(&self) -> impl Iterator<Item = ExprId> + use<> {
         (0..self.types.len() as u32).map(ExprId)
     }
@@ -390,27 +664,107 @@ impl Exprs {
 
 impl Kernel {
     /// An expression.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::{Builder, Expr};
+    /// let mut b = Builder::new("constant");
+    /// let two = b.int(2);
+    /// assert_eq!(b.finish().expr(two), &Expr::Const(Value::I64(2)));
+    /// ```
     pub fn expr(&self, id: ExprId) -> &Expr {
         self.exprs.get(id)
     }
 
     /// A buffer.
+    ///
+    /// ```
+    /// # use tamis_ir::DType;
+    /// # use tamis_ir::algebra::Op;
+    /// # use tamis_ir::kernel::{Builder, Elem, Role};
+    /// # let mut b = Builder::new("double");
+    /// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    /// # let n = b.param("n", DType::I64);
+    /// # let (zero, stop) = (b.int(0), b.get(n));
+    /// # b.count("i", zero, stop, |b, i| {
+    /// #     let value = b.load(x, i);
+    /// #     let twice = b.call(Op::Add, &[value, value]);
+    /// #     b.store(y, i, twice);
+    /// # });
+    /// # let kernel = b.finish();
+    /// assert_eq!(kernel.buffer(y).role, Role::Output);
+    /// ```
     pub fn buffer(&self, id: BufferId) -> &BufferInfo {
         &self.buffers[id.index()]
     }
 
     /// A variable.
+    ///
+    /// ```
+    /// # use tamis_ir::DType;
+    /// # use tamis_ir::algebra::Op;
+    /// # use tamis_ir::kernel::{Builder, Elem, Role};
+    /// # let mut b = Builder::new("double");
+    /// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    /// # let n = b.param("n", DType::I64);
+    /// # let (zero, stop) = (b.int(0), b.get(n));
+    /// # b.count("i", zero, stop, |b, i| {
+    /// #     let value = b.load(x, i);
+    /// #     let twice = b.call(Op::Add, &[value, value]);
+    /// #     b.store(y, i, twice);
+    /// # });
+    /// # let kernel = b.finish();
+    /// assert_eq!(kernel.var(n).name, "n");
+    /// ```
     pub fn var(&self, id: VarId) -> &Var {
         &self.vars[id.index()]
     }
 
     /// Checks the invariants of kernels; see the list in `verify.rs`. A violation is a bug of the
     /// compiler.
+    ///
+    /// ```
+    /// # use tamis_ir::DType;
+    /// # use tamis_ir::algebra::Op;
+    /// # use tamis_ir::kernel::{Builder, Elem, Role};
+    /// # let mut b = Builder::new("double");
+    /// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    /// # let n = b.param("n", DType::I64);
+    /// # let (zero, stop) = (b.int(0), b.get(n));
+    /// # b.count("i", zero, stop, |b, i| {
+    /// #     let value = b.load(x, i);
+    /// #     let twice = b.call(Op::Add, &[value, value]);
+    /// #     b.store(y, i, twice);
+    /// # });
+    /// # let kernel = b.finish();
+    /// assert_eq!(kernel.verify(), Ok(()));
+    /// ```
     pub fn verify(&self) -> Result<(), String> {
         verify::verify(self)
     }
 
     /// The number of statements, nested ones included: the measure of code size.
+    ///
+    /// ```
+    /// # use tamis_ir::DType;
+    /// # use tamis_ir::algebra::Op;
+    /// # use tamis_ir::kernel::{Builder, Elem, Role};
+    /// # let mut b = Builder::new("double");
+    /// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    /// # let n = b.param("n", DType::I64);
+    /// # let (zero, stop) = (b.int(0), b.get(n));
+    /// # b.count("i", zero, stop, |b, i| {
+    /// #     let value = b.load(x, i);
+    /// #     let twice = b.call(Op::Add, &[value, value]);
+    /// #     b.store(y, i, twice);
+    /// # });
+    /// # let kernel = b.finish();
+    /// assert_eq!(kernel.size(), 2, "a loop and a store");
+    /// ```
     pub fn size(&self) -> usize {
         fn count(block: &Block) -> usize {
             block

@@ -103,6 +103,26 @@ impl Stmt {
     }
 
     /// Visits this statement and all inside it, outer ones first.
+    ///
+    /// ```
+    /// # use tamis_ir::DType;
+    /// # use tamis_ir::algebra::Op;
+    /// # use tamis_ir::kernel::{Builder, Elem, Role};
+    /// # let mut b = Builder::new("double");
+    /// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    /// # let n = b.param("n", DType::I64);
+    /// # let (zero, stop) = (b.int(0), b.get(n));
+    /// # b.count("i", zero, stop, |b, i| {
+    /// #     let value = b.load(x, i);
+    /// #     let twice = b.call(Op::Add, &[value, value]);
+    /// #     b.store(y, i, twice);
+    /// # });
+    /// # let kernel = b.finish();
+    /// let mut statements = 0;
+    /// kernel.body[0].visit(&mut |_| statements += 1);
+    /// assert_eq!(statements, 2);
+    /// ```
     pub fn visit(&self, visit: &mut impl FnMut(&Stmt)) {
         visit(self);
         self.blocks().for_each(|block| block.iter().for_each(|stmt| stmt.visit(visit)));
@@ -169,6 +189,27 @@ impl Stmt {
 
 impl Kernel {
     /// Visits every statement, outer ones first.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Stmt;
+    /// # use tamis_ir::DType;
+    /// # use tamis_ir::algebra::Op;
+    /// # use tamis_ir::kernel::{Builder, Elem, Role};
+    /// # let mut b = Builder::new("double");
+    /// # let x = b.buffer("x", Elem::Value(DType::F64), Role::Input);
+    /// # let y = b.buffer("y", Elem::Value(DType::F64), Role::Output);
+    /// # let n = b.param("n", DType::I64);
+    /// # let (zero, stop) = (b.int(0), b.get(n));
+    /// # b.count("i", zero, stop, |b, i| {
+    /// #     let value = b.load(x, i);
+    /// #     let twice = b.call(Op::Add, &[value, value]);
+    /// #     b.store(y, i, twice);
+    /// # });
+    /// # let kernel = b.finish();
+    /// let mut loops = 0;
+    /// kernel.visit(&mut |stmt| loops += usize::from(matches!(stmt, Stmt::For { .. })));
+    /// assert_eq!(loops, 1);
+    /// ```
     pub fn visit(&self, visit: &mut impl FnMut(&Stmt)) {
         self.body.iter().for_each(|stmt| stmt.visit(visit));
     }

@@ -49,6 +49,13 @@ pub struct Notation {
 
 /// `target[subscripts] = body`, or with an operator `target op= body` for all values of the indices
 /// that are used.
+///
+/// ```
+/// use tamis_ir::{Notation, algebra::Op};
+/// let spmv = &Notation::parse("y[i] = A[i,j] * x[j]")?.assignments[0];
+/// assert_eq!((spmv.target.text.as_str(), spmv.op), ("y", Some(Op::Add)));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Assignment {
@@ -68,6 +75,13 @@ pub struct Assignment {
 }
 
 /// `for index in range(start, stop)`: the specified extent of an index.
+///
+/// ```
+/// use tamis_ir::Notation;
+/// let moving = &Notation::parse("y[i] = x[i + k] for k in range(3)")?.assignments[0];
+/// assert_eq!(moving.ranges[0].index, "k");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct IndexRange {
@@ -78,6 +92,13 @@ pub struct IndexRange {
 
 impl Assignment {
     /// The indices of the target, in their order, each once.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let spmv = &Notation::parse("y[i] = A[i,j] * x[j]")?.assignments[0];
+    /// assert_eq!(spmv.free(), ["i"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn free(&self) -> Vec<String> {
         let mut names = Vec::new();
         self.subscripts.iter().for_each(|s| indices_in(s, true, &mut names));
@@ -85,6 +106,13 @@ impl Assignment {
     }
 
     /// The indices of the body that the target lacks.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let spmv = &Notation::parse("y[i] = A[i,j] * x[j]")?.assignments[0];
+    /// assert_eq!(spmv.reduced(), ["j"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn reduced(&self) -> Vec<String> {
         let free = self.free();
         let mut names = Vec::new();
@@ -102,6 +130,13 @@ impl Assignment {
     }
 
     /// All indices: those of the target, then the others.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let spmv = &Notation::parse("y[i] = A[i,j] * x[j]")?.assignments[0];
+    /// assert_eq!(spmv.indices(), ["i", "j"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn indices(&self) -> Vec<String> {
         let mut all = self.free();
         all.extend(self.reduced());
@@ -125,6 +160,14 @@ impl Assignment {
     }
 
     /// The accesses of the body: tensors with their subscripts, each once.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let spmv = &Notation::parse("y[i] = A[i,j] * x[j]")?.assignments[0];
+    /// let (tensor, subscripts) = spmv.accesses()[0];
+    /// assert_eq!((tensor, subscripts.len()), ("A", 2));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn accesses(&self) -> Vec<(&str, &[Expr])> {
         let mut found = Vec::new();
         accesses_in(&self.body, &mut found);
@@ -153,11 +196,26 @@ impl std::fmt::Display for Assignment {
 
 impl Notation {
     /// Reads index notation.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let spmv = Notation::parse("y[i] = A[i,j] * x[j]")?;
+    /// assert_eq!((spmv.params(), spmv.results()), (vec!["A", "x"], vec!["y"]));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn parse(text: &str) -> std::result::Result<Notation, Diagnostics> {
         Notation::parse_source(&Source::new("notation", text), &[])
     }
 
     /// Parses index notation from a named source, with externally defined operators.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, Source, algebra::Laws, program::define};
+    /// let square = define("square", &["a"], "a * a", Laws::default())?;
+    /// let text = Source::new("square.txt", "y[i] = square(x[i])");
+    /// assert_eq!(Notation::parse_source(&text, &[square])?.operators(), [square]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn parse_source(source: &Arc<Source>, operators: &[Op]) -> std::result::Result<Notation, Diagnostics> {
         Notation::parse_given(source, operators, &[])
     }
@@ -241,27 +299,60 @@ impl Notation {
     }
 
     /// The operators that users defined.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// assert!(Notation::parse("y[i] = A[i,j] * x[j]")?.operators().is_empty());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn operators(&self) -> &[Op] {
         &self.operators
     }
 
     /// The parameters, in order of appearance.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// assert_eq!(Notation::parse("y[i] = A[i,j] * x[j]")?.params(), ["A", "x"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn params(&self) -> Vec<&str> {
         self.params.iter().map(|name| name.text.as_str()).collect()
     }
 
     /// The names of the parameters in the assignments, in the order of [`Notation::params`].
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let spmv = Notation::parse("y[i] = A[i,j] * x[j]")?;
+    /// assert_eq!(spmv.operands(), spmv.params(), "no statement changes a parameter");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn operands(&self) -> Vec<&str> {
         self.operands.iter().map(String::as_str).collect()
     }
 
     /// The names that are assigned and not read by a later statement.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let notation = Notation::parse("t[i] = A[i,j]; s = t[i] * t[i]")?;
+    /// assert_eq!(notation.results(), ["s"], "`t` is read by a later statement");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn results(&self) -> Vec<&str> {
         self.results.iter().map(|name| name.text.as_str()).collect()
     }
 }
 
 /// True if two expressions are equal, regardless of their spans.
+///
+/// ```
+/// use tamis_ir::notation::{Notation, same};
+/// let square = &Notation::parse("s[i] = x[i] * x[i]")?.assignments[0];
+/// assert!(same(&square.body, &square.body) && !same(&square.body, &square.subscripts[0]));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn same(a: &Expr, b: &Expr) -> bool {
     use ExprKind::{Call, Entry, Index, Operator, Reduce};
     match (&a.kind, &b.kind) {
@@ -280,6 +371,13 @@ pub fn same(a: &Expr, b: &Expr) -> bool {
 }
 
 /// True if two lists of expressions are equal, regardless of their spans.
+///
+/// ```
+/// use tamis_ir::notation::{Notation, same_all};
+/// let spmv = &Notation::parse("y[i] = A[i,j] * x[j]")?.assignments[0];
+/// assert!(!same_all(&spmv.subscripts, spmv.accesses()[0].1), "`i` is not `i, j`");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn same_all(a: &[Expr], b: &[Expr]) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
 }

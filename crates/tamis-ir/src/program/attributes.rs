@@ -28,6 +28,13 @@ pub struct Attributes {
 }
 
 /// The number of iterations per vector.
+///
+/// ```
+/// use tamis_ir::program::{Attributes, Vectorize};
+/// let mut attributes = Attributes::default();
+/// attributes.add("vectorize", Some(8)).unwrap();
+/// assert_eq!(attributes.vectorize, Some(Vectorize::Lanes(8)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vectorize {
     /// The natural vector length of the machine.
@@ -37,6 +44,13 @@ pub enum Vectorize {
 }
 
 /// An assumption about a loop's trip count, checked before the program runs.
+///
+/// ```
+/// use tamis_ir::program::{Attributes, Bound};
+/// let mut attributes = Attributes::default();
+/// attributes.add("at_most", Some(64)).unwrap();
+/// assert_eq!(attributes.bound, Some(Bound::AtMost(64)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bound {
     /// The trip count is this number.
@@ -50,9 +64,21 @@ const MOST: u64 = 1024;
 
 impl Attributes {
     /// The words that users type.
+    ///
+    /// ```
+    /// use tamis_ir::program::Attributes;
+    /// assert!(Attributes::WORDS.contains(&"unroll"));
+    /// ```
     pub const WORDS: [&str; 5] = ["parallel", "vectorize", "unroll", "exactly", "at_most"];
 
     /// Adds an attribute; the error describes the mistake.
+    ///
+    /// ```
+    /// use tamis_ir::program::Attributes;
+    /// let mut attributes = Attributes::default();
+    /// assert!(attributes.add("unroll", Some(4)).is_ok());
+    /// assert!(attributes.add("unroll", Some(8)).is_err(), "it is repeated");
+    /// ```
     pub fn add(&mut self, word: &str, number: Option<u64>) -> Result<(), String> {
         let factor = |number: u64| match u32::try_from(number) {
             Ok(factor) if (1..=MOST).contains(&number) => Ok(factor),
@@ -73,6 +99,12 @@ impl Attributes {
     }
 
     /// An extent as text, inside these attributes.
+    ///
+    /// ```
+    /// use tamis_ir::program::Attributes;
+    /// let attributes = Attributes { parallel: true, unroll: Some(4), ..Attributes::default() };
+    /// assert_eq!(attributes.around("_".to_string()), "parallel(unroll(_, 4))");
+    /// ```
     pub fn around(&self, extent: String) -> String {
         let mut text = extent;
         match self.bound {

@@ -49,7 +49,7 @@ fn read_and_written(program: &Program, block: &Block) -> FxHashMap<TensorId, Vec
     let mut found: FxHashMap<TensorId, Vec<usize>> = FxHashMap::default();
     for (at, stmt) in block.iter().enumerate() {
         let (mut read, mut written) = (FxHashSet::default(), FxHashSet::default());
-        super::visit_stmt(stmt, &mut |stmt| {
+        super::visit::visit_stmt(stmt, &mut |stmt| {
             if let StmtKind::Assign { target, .. } = &stmt.kind {
                 written.insert(target.tensor);
             }
@@ -138,7 +138,7 @@ fn updates_itself(program: &Program, tensor: TensorId, stmt: &Stmt) -> Option<St
             });
         }
     };
-    super::visit_stmt(stmt, &mut look);
+    super::visit::visit_stmt(stmt, &mut look);
     found
 }
 

@@ -7,25 +7,31 @@
 mod attributes;
 mod compact;
 pub mod dims;
+mod expr;
 mod lifecycle;
 mod masks;
 mod operators;
 mod pool;
 mod print;
 mod resolve;
+mod spans;
 pub mod types;
 mod verify;
+mod visit;
 
 pub use attributes::{Attributes, Bound, Vectorize};
 pub use dims::{InferredExtents, LoopExtent};
+pub use expr::{Access, Entry, EntryPart, Expr, Protocol, Subscript};
 pub use masks::{Atom, Comparison, Linear, Mask, Masks};
 pub(crate) use operators::definition as definition_text;
 pub use operators::{define, parse_operators, parse_operators_with};
 pub use pool::{ExprId, ExprPool};
+pub use spans::ProgramSpans;
 pub use types::Types;
+pub use visit::visit_block;
 
 use crate::algebra::{DType, Op, Value};
-use crate::diag::{Diagnostic, Diagnostics, Source, Span};
+use crate::diag::{Diagnostics, Source};
 use crate::format::{Format, FormatSpec};
 use crate::intern::ids;
 use rustc_hash::FxHashMap;
@@ -40,129 +46,6 @@ ids! {
     VarId
     /// A statement, for finding its spans.
     StmtId
-}
-
-/// An expression; operands are ids in the same [`ExprPool`].
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Expr {
-    /// A number from the user's text; takes the type of the other operand.
-    Literal(Value),
-    /// The value of a loop index, an `i64`.
-    Index(IndexId),
-    /// The value of a name bound by `d = ...`.
-    Var(VarId),
-    /// An element of a tensor.
-    Read(Access),
-    /// An operator or function.
-    Call(Op, Vec<ExprId>),
-    /// The size of a dimension, `A.shape[k]`.
-    Size(TensorId, usize),
-    /// A query of the stored entries of a parameter, such as `A.nnz` or `A.coords[0, p]`.
-    Entry(Entry),
-}
-
-impl Expr {
-    /// The expressions that this one uses, in their order.
-    pub fn operands(&self) -> Vec<ExprId> {
-        match self {
-            Expr::Call(_, operands) => operands.clone(),
-            Expr::Read(access) => access.subscripts.iter().map(|s| s.expr).collect(),
-            Expr::Entry(entry) => entry.at.clone(),
-            Expr::Literal(_) | Expr::Index(_) | Expr::Var(_) | Expr::Size(..) => Vec::new(),
-        }
-    }
-}
-
-/// A query of the stored entries of a parameter. Entries are numbered in storage order.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub struct Entry {
-    pub tensor: TensorId,
-    pub what: EntryPart,
-    /// The position of the entry, or the coordinates that [`EntryPart::First`] locates.
-    pub at: Vec<ExprId>,
-}
-
-/// A query about stored elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EntryPart {
-    /// `A.nnz`: the number of stored entries.
-    Count,
-    /// `A.coords[d, p]`: the coordinate of entry `p` along dimension `d`.
-    Coordinate(usize),
-    /// `A.data[p]`: its value.
-    Value,
-    /// `A.first[i]`: the number of entries whose coordinate in the outermost level is below `i`, so
-    /// that row `i` is stored in `A.first[i]` to `A.first[i + 1]` (as in `indptr` of CSR).
-    /// `A.first[i, j]` compares the coordinates of the two outermost levels lexicographically. The
-    /// coordinates are any integers.
-    First,
-}
-
-impl EntryPart {
-    /// The name of the attribute.
-    pub const fn name(self) -> &'static str {
-        match self {
-            EntryPart::Count => "nnz",
-            EntryPart::Coordinate(_) => "coords",
-            EntryPart::Value => "data",
-            EntryPart::First => "first",
-        }
-    }
-
-    /// The syntax, for messages.
-    pub const fn form(self) -> &'static str {
-        match self {
-            EntryPart::Count => "A.nnz",
-            EntryPart::Coordinate(_) => "A.coords[0, p]",
-            EntryPart::Value => "A.data[p]",
-            EntryPart::First => "A.first[i]",
-        }
-    }
-}
-
-/// An element of a tensor: one subscript per dimension.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub struct Access {
-    pub tensor: TensorId,
-    pub subscripts: Vec<Subscript>,
-}
-
-/// A subscript: any integer expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub struct Subscript {
-    pub expr: ExprId,
-    /// The traversal protocol of the level, if specified.
-    pub protocol: Option<Protocol>,
-    /// `~`: reads out of bounds give a missing value, and writes out of bounds vanish.
-    pub permissive: bool,
-}
-
-/// The protocol that traverses a level when it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// Iterate over stored coordinates, in order.
-    Walk,
-    /// Locate single coordinates.
-    Follow,
-    /// Iterate over stored coordinates, leading and skipping ahead by search.
-    Gallop,
-}
-
-impl Protocol {
-    /// All protocols.
-    pub const ALL: [Protocol; 3] = [Protocol::Walk, Protocol::Follow, Protocol::Gallop];
-
-    /// The word users type.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Protocol::Walk => "walk",
-            Protocol::Follow => "follow",
-            Protocol::Gallop => "gallop",
-        }
-    }
 }
 
 /// A tensor of the program.
@@ -185,6 +68,14 @@ pub struct TensorInfo {
 }
 
 /// `X = tensor(...)` or `x = scalar(...)`.
+///
+/// ```
+/// use tamis_ir::{FormatSpec, program::Storage};
+/// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// let declaration = program.tensor(program.results[0]).declaration.as_ref().unwrap();
+/// assert_eq!(declaration.storage, Storage::Tensor(FormatSpec::parse("dense")?));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Declaration {
@@ -197,6 +88,14 @@ pub struct Declaration {
 }
 
 /// The kind of a declaration.
+///
+/// ```
+/// use tamis_ir::program::{Program, ScalarKind, Storage};
+/// let program = Program::parse("def f(x):\n    s = scalar(0.0)\n    s += x\n    return s\n")?;
+/// let declaration = program.tensor(program.results[0]).declaration.as_ref().unwrap();
+/// assert_eq!(declaration.storage, Storage::Scalar(ScalarKind::Plain));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Storage {
     /// A tensor in a format.
@@ -206,6 +105,11 @@ pub enum Storage {
 }
 
 /// The scalars of section 3.
+///
+/// ```
+/// use tamis_ir::program::ScalarKind;
+/// assert_eq!(ScalarKind::Sparse.name(), "sparse_scalar");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScalarKind {
     /// `scalar(0.0)`: may be read and written freely.
@@ -218,9 +122,19 @@ pub enum ScalarKind {
 
 impl ScalarKind {
     /// All kinds.
+    ///
+    /// ```
+    /// use tamis_ir::program::ScalarKind;
+    /// assert!(ScalarKind::ALL.iter().all(|kind| kind.name().ends_with("scalar")));
+    /// ```
     pub const ALL: [ScalarKind; 3] = [ScalarKind::Plain, ScalarKind::Sparse, ScalarKind::ShortCircuit];
 
     /// The word users type.
+    ///
+    /// ```
+    /// use tamis_ir::program::ScalarKind;
+    /// assert_eq!(ScalarKind::ShortCircuit.name(), "short_circuit_scalar");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             ScalarKind::Plain => "scalar",
@@ -231,9 +145,24 @@ impl ScalarKind {
 }
 
 /// A list of statements.
+///
+/// ```
+/// use tamis_ir::program::Block;
+/// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// let body: &Block = &program.body;
+/// assert_eq!(body.len(), 2, "a declaration and a loop");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub type Block = Vec<Stmt>;
 
 /// A statement.
+///
+/// ```
+/// use tamis_ir::program::StmtKind;
+/// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// assert!(matches!(program.body[0].kind, StmtKind::Declare(y) if y == program.results[0]));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Stmt {
@@ -293,6 +222,17 @@ pub enum StmtKind {
 }
 
 /// The operator of an update.
+///
+/// ```
+/// use tamis_ir::{algebra::Op, program::StmtKind};
+/// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// program.visit(&mut |stmt| {
+///     if let StmtKind::Assign { update: Some(update), .. } = &stmt.kind {
+///         assert_eq!(update.op, Op::Add);
+///     }
+/// });
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Update {
@@ -302,6 +242,14 @@ pub struct Update {
 }
 
 /// The extent of a loop.
+///
+/// ```
+/// use tamis_ir::program::{Extent, StmtKind};
+/// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// let StmtKind::For { extent, .. } = &program.body[1].kind else { unreachable!() };
+/// assert_eq!(*extent, Extent::Infer);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Extent {
     /// The extent of the dimensions that the index subscripts.
@@ -354,54 +302,16 @@ impl PartialEq for Program {
     }
 }
 
-/// Spans of a program that was parsed; empty for one that was built.
-#[derive(Clone, Debug, Default)]
-pub struct ProgramSpans {
-    /// The text.
-    pub source: Option<Arc<Source>>,
-    /// Statements (headers of blocks).
-    pub stmts: FxHashMap<StmtId, Span>,
-    /// Expressions, by the statement they occur in.
-    pub exprs: FxHashMap<(StmtId, ExprId), Span>,
-    /// Targets of assignments.
-    pub targets: FxHashMap<StmtId, Span>,
-    /// The declarations of tensors (parameters: in the header).
-    pub tensors: FxHashMap<TensorId, Span>,
-    /// The declarations of loop indices.
-    pub indices: FxHashMap<IndexId, Span>,
-}
-
-impl ProgramSpans {
-    /// The span of a statement.
-    pub fn stmt(&self, stmt: StmtId) -> Span {
-        self.stmts.get(&stmt).copied().unwrap_or_default()
-    }
-
-    /// The span of an expression within a statement, or of the statement.
-    pub fn expr(&self, stmt: StmtId, expr: ExprId) -> Span {
-        self.exprs.get(&(stmt, expr)).copied().unwrap_or_else(|| self.stmt(stmt))
-    }
-
-    /// The span of the target of an assignment.
-    pub fn target(&self, stmt: StmtId) -> Span {
-        self.targets.get(&stmt).copied().unwrap_or_else(|| self.stmt(stmt))
-    }
-
-    /// The span of a tensor's declaration.
-    pub fn tensor(&self, tensor: TensorId) -> Span {
-        self.tensors.get(&tensor).copied().unwrap_or_default()
-    }
-
-    /// Attaches the text to a diagnostic, so that its labels can be shown.
-    pub fn attach(&self, d: Diagnostic) -> Diagnostic {
-        match &self.source {
-            Some(source) => d.with_source(source),
-            None => d,
-        }
-    }
-}
-
 /// The properties of an argument that a program depends on.
+///
+/// ```
+/// use tamis_ir::{DType, program::ParamType};
+/// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// let shape = vec![Some(2), Some(3)];
+/// let matrix = ParamType { dtype: DType::F32, shape, value: None, weak: false };
+/// assert_eq!(program.check(&[matrix])?.extents.shapes[1], [2]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct ParamType {
@@ -415,6 +325,18 @@ pub struct ParamType {
 }
 
 /// A program with all types, dimensions and formats for the tensors of a call.
+///
+/// ```
+/// use tamis_ir::{DType, Format, program::ParamType};
+/// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let shape = vec![Some(2), Some(3)];
+/// # let matrix = ParamType { dtype: DType::F64, shape, value: None, weak: false };
+/// let checked = program.check(&[matrix])?;
+/// let y = program.results[0].index();
+/// assert_eq!((checked.types.tensors[y], &checked.extents.shapes[y]), (DType::F64, &vec![2]));
+/// assert_eq!(checked.formats[y], Some(Format::dense(1)));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Checked {
@@ -428,6 +350,16 @@ pub struct Checked {
 
 impl Checked {
     /// True if two dimensions have equal sizes.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, program::ParamType};
+    /// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// # let shape = vec![Some(2), Some(3)];
+    /// # let matrix = ParamType { dtype: DType::F64, shape, value: None, weak: false };
+    /// let (checked, a) = (program.check(&[matrix])?, program.params[0]);
+    /// assert!(checked.is_one_size((a, 0), (a, 0)) && !checked.is_one_size((a, 0), (a, 1)));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn is_one_size(&self, a: (TensorId, usize), b: (TensorId, usize)) -> bool {
         a == b || self.equal.iter().any(|class| class.contains(&a) && class.contains(&b))
     }
@@ -437,6 +369,26 @@ impl Program {
     /// The outer index and the block length of a strip-mined loop, if the extent is one block: from
     /// `x*n` to `x*n + n`, or to a smaller end. The loop over blocks and the loop over the block
     /// together iterate over everything in order.
+    ///
+    /// ```
+    /// use tamis_ir::program::{Program, StmtKind};
+    /// let program = Program::parse("
+    /// def total(x):
+    ///     s = scalar(0.0)
+    ///     for b in range(x.shape[0] // 8):
+    ///         for i in range(b * 8, b * 8 + 8):
+    ///             s += x[i]
+    ///     return s
+    /// ")?;
+    /// let mut lengths = Vec::new();
+    /// program.visit(&mut |stmt| {
+    ///     if let StmtKind::For { extent, .. } = &stmt.kind {
+    ///         lengths.push(program.piece_of(extent).map(|(_, length)| length));
+    ///     }
+    /// });
+    /// assert_eq!(lengths, [None, Some(8)]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn piece_of(&self, extent: &Extent) -> Option<(IndexId, u64)> {
         let Extent::Range(start, stop) = extent else { return None };
         let int = |id: &ExprId| match self.expr(*id) {
@@ -460,11 +412,31 @@ impl Program {
     }
 
     /// Parses a program: syntax, names, ranks and lifecycles are checked.
+    ///
+    /// ```
+    /// use tamis_ir::Program;
+    /// let program = Program::parse("
+    /// def rowsum(A):
+    ///     y = tensor('dense')
+    ///     for i, j in _:
+    ///         y[i] += A[i,j]
+    ///     return y
+    /// ")?;
+    /// assert_eq!((program.name.as_str(), program.params.len()), ("rowsum", 1));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn parse(text: &str) -> std::result::Result<Program, Diagnostics> {
         Program::parse_source(&Source::new("program", text))
     }
 
     /// Parses a program from a named source.
+    ///
+    /// ```
+    /// use tamis_ir::{Program, Source};
+    /// let text = Source::new("kernels/f.py", "def f(x):\n    return y\n");
+    /// let errors = Program::parse_source(&text).unwrap_err();
+    /// assert!(errors.render(false).contains("kernels/f.py:2"));
+    /// ```
     pub fn parse_source(source: &Arc<Source>) -> std::result::Result<Program, Diagnostics> {
         Program::parse_source_with(source, &[])
     }
@@ -489,6 +461,15 @@ impl Program {
     }
 
     /// Parses a program from a named source, with externally defined operators.
+    ///
+    /// ```
+    /// use tamis_ir::{Program, Source, algebra::Laws, program::define};
+    /// let square = define("square", &["a"], "a * a", Laws::default())?;
+    /// let text = "def f(x):\n    s = scalar(0.0)\n    s += square(x)\n    return s\n";
+    /// let program = Program::parse_source_with(&Source::new("f.py", text), &[square])?;
+    /// assert!(program.to_string().contains("x * x"));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn parse_source_with(source: &Arc<Source>, operators: &[Op]) -> std::result::Result<Program, Diagnostics> {
         let (function, operators) = operators::parse(source, operators)?;
         let function = function.ok_or_else(|| crate::text::parser::no_program(source))?;
@@ -509,6 +490,14 @@ impl Program {
     }
 
     /// Checks the invariants of programs; see the list in `verify.rs`.
+    ///
+    /// ```
+    /// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// let mut broken = program.clone();
+    /// broken.body.remove(0);
+    /// assert!(program.verify().is_ok() && broken.verify().is_err(), "`y` is never declared");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn verify(&self) -> std::result::Result<(), Diagnostics> {
         let mut errors = verify::verify(self);
         if errors.is_empty() {
@@ -518,6 +507,16 @@ impl Program {
     }
 
     /// Infers types, dimensions and formats for the tensors of a call, in order.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, program::ParamType};
+    /// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// let shape = vec![Some(2), Some(3)];
+    /// let matrix = ParamType { dtype: DType::F64, shape, value: None, weak: false };
+    /// let checked = program.check(&[matrix])?;
+    /// assert_eq!(checked.extents.shapes[program.results[0].index()], [2]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn check(&self, params: &[ParamType]) -> std::result::Result<Checked, Diagnostics> {
         let types = types::infer(self, params)?;
         let extents = dims::infer(self, params)?;
@@ -533,12 +532,31 @@ impl Program {
     }
 
     /// Infers types only, for parameters of known types; sizes are irrelevant.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, program::ParamType};
+    /// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// let shape = vec![None, None];
+    /// let matrix = ParamType { dtype: DType::I32, shape, value: None, weak: false };
+    /// let types = program.infer_types(&[matrix])?;
+    /// assert_eq!(types.tensors[program.results[0].index()], DType::I32);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn infer_types(&self, params: &[ParamType]) -> std::result::Result<Types, Diagnostics> {
         types::infer(self, params)
     }
 
     /// The number of dimensions of each tensor. A parameter that is never subscripted (only its
     /// shape is used, or nothing) has the rank of its argument.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, program::ParamType};
+    /// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// # let shape = vec![Some(2), Some(3)];
+    /// # let matrix = ParamType { dtype: DType::F64, shape, value: None, weak: false };
+    /// assert_eq!(program.ranks(&[matrix]), [2, 1]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn ranks(&self, params: &[ParamType]) -> Vec<usize> {
         let mut subscripted = vec![false; self.tensors.len()];
         for id in self.exprs.ids() {
@@ -591,74 +609,29 @@ impl Program {
     }
 
     /// A tensor's entry in the table.
+    ///
+    /// ```
+    /// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// assert_eq!(program.tensor(program.params[0]).name, "A");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn tensor(&self, id: TensorId) -> &TensorInfo {
         &self.tensors[id.index()]
     }
 
     /// An expression.
+    ///
+    /// ```
+    /// use tamis_ir::program::{Expr, StmtKind};
+    /// let program = tamis_ir::Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// program.visit(&mut |stmt| {
+    ///     if let StmtKind::Assign { value, .. } = &stmt.kind {
+    ///         assert!(matches!(program.expr(*value), Expr::Read(_)));
+    ///     }
+    /// });
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn expr(&self, id: ExprId) -> &Expr {
         self.exprs.get(id)
-    }
-
-    /// The first statement that writes a tensor.
-    pub fn first_write(&self, tensor: TensorId) -> Option<StmtId> {
-        let mut found = None;
-        self.visit(&mut |stmt| {
-            if matches!(&stmt.kind, StmtKind::Assign { target, .. } if target.tensor == tensor) {
-                found = found.or(Some(stmt.id));
-            }
-        });
-        found
-    }
-
-    /// Visits every statement, outer ones first.
-    pub fn visit<'a>(&'a self, visitor: &mut dyn FnMut(&'a Stmt)) {
-        visit_block(&self.body, visitor);
-    }
-
-    /// The expressions that a statement evaluates itself (without those of its blocks), in order.
-    pub fn roots(&self, stmt: &Stmt) -> Vec<ExprId> {
-        match &stmt.kind {
-            StmtKind::Declare(tensor) => {
-                let declaration = self.tensor(*tensor).declaration.as_ref();
-                declaration.and_then(|d| d.shape.clone()).unwrap_or_default()
-            }
-            StmtKind::Let { value, .. } => vec![*value],
-            StmtKind::For { extent: Extent::Range(start, stop), .. } => vec![*start, *stop],
-            StmtKind::For { .. } => Vec::new(),
-            StmtKind::If { cond, .. } => vec![*cond],
-            StmtKind::Assign { target, update, value } => {
-                let subscripts = target.subscripts.iter().map(|s| s.expr);
-                let extra = update.iter().flat_map(|u| u.extra.iter().copied());
-                subscripts.chain([*value]).chain(extra).collect()
-            }
-        }
-    }
-
-    /// Visits the expressions of [`Program::roots`] and their operands, users before operands.
-    pub fn visit_exprs(&self, stmt: &Stmt, visitor: &mut dyn FnMut(ExprId)) {
-        let mut open = self.roots(stmt);
-        open.reverse();
-        while let Some(id) = open.pop() {
-            visitor(id);
-            open.extend(self.expr(id).operands().into_iter().rev());
-        }
-    }
-}
-
-/// Visits every statement of a block, outer ones first.
-pub fn visit_block<'a>(block: &'a [Stmt], visitor: &mut dyn FnMut(&'a Stmt)) {
-    block.iter().for_each(|stmt| visit_stmt(stmt, visitor));
-}
-
-fn visit_stmt<'a>(stmt: &'a Stmt, visitor: &mut dyn FnMut(&'a Stmt)) {
-    visitor(stmt);
-    match &stmt.kind {
-        StmtKind::For { body, .. } => visit_block(body, visitor),
-        StmtKind::If { then, otherwise, .. } => {
-            visit_block(then, visitor);
-            visit_block(otherwise, visitor);
-        }
-        _ => {}
     }
 }

@@ -137,6 +137,22 @@ fn body(user: UserOp) -> String {
 
 impl Program {
     /// The user-defined operators in use, in the order of their first use.
+    ///
+    /// ```
+    /// use tamis_ir::Program;
+    /// let program = Program::parse("
+    /// @op(commutative, associative, identity=0)
+    /// def either(a, b):
+    ///     return a + b - a * b
+    /// def any(x):
+    ///     s = scalar(0.0)
+    ///     for i in _:
+    ///         s = either(s, x[i])
+    ///     return s
+    /// ")?;
+    /// assert_eq!(program.user_operators()[0].name(), "either");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn user_operators(&self) -> Vec<UserOp> {
         let mut found = Vec::new();
         let mut note = |op: Op| {

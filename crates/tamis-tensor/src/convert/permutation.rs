@@ -25,6 +25,11 @@ static HITS: AtomicU64 = AtomicU64::new(0);
 static MISSES: AtomicU64 = AtomicU64::new(0);
 
 /// The state of all caches of patterns.
+///
+/// ```
+/// let info = tamis_tensor::pattern_cache_info();
+/// println!("{} of {} bytes are used", info.bytes, info.limit);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PatternCacheInfo {
     /// Conversions that were one gather.
@@ -40,6 +45,12 @@ pub struct PatternCacheInfo {
 }
 
 /// The state of all caches of patterns.
+///
+/// ```
+/// let info = tamis_tensor::pattern_cache_info();
+/// println!("{} conversions were one gather, {} were sorted", info.hits, info.misses);
+/// assert!(info.bytes <= info.limit);
+/// ```
 pub fn pattern_cache_info() -> PatternCacheInfo {
     PatternCacheInfo {
         hits: HITS.load(Relaxed),
@@ -51,6 +62,11 @@ pub fn pattern_cache_info() -> PatternCacheInfo {
 }
 
 /// Sets the bytes that permutations may take. Those that are kept stay until their tensors are gone.
+///
+/// ```
+/// tamis_tensor::set_pattern_cache_limit(1 << 20);
+/// assert_eq!(tamis_tensor::pattern_cache_info().limit, 1 << 20);
+/// ```
 pub fn set_pattern_cache_limit(bytes: u64) {
     LIMIT.store(bytes, Relaxed);
 }

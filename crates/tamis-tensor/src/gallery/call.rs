@@ -10,6 +10,12 @@ use tamis_ir::text::lexer::{Tok, Token, lex_line};
 use tamis_ir::{Code, Diagnostic, Source, Span};
 
 /// A call of a generator with checked name and arguments, ready to [`GeneratorCall::generate`].
+///
+/// ```
+/// let call = tamis_tensor::gallery::parse("laplacian(3)")?;
+/// assert_eq!((call.to_string().as_str(), call.generate()?.len()), ("laplacian(3)", 33));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct GeneratorCall {
     generator: &'static Generator,
@@ -19,11 +25,23 @@ pub struct GeneratorCall {
 
 impl GeneratorCall {
     /// The row of [`GENERATORS`].
+    ///
+    /// ```
+    /// let call = tamis_tensor::gallery::parse("laplacian(3)")?;
+    /// assert_eq!(call.generator().signature, "laplacian(n[, m])");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn generator(&self) -> &'static Generator {
         self.generator
     }
 
     /// The source text.
+    ///
+    /// ```
+    /// let call = tamis_tensor::gallery::parse(" laplacian(3) ")?;
+    /// assert_eq!(call.text(), "laplacian(3)");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn text(&self) -> &str {
         self.source.text.trim()
     }
@@ -45,6 +63,12 @@ impl GeneratorCall {
     }
 
     /// Generates the entries. Labels of a diagnostic point into [`GeneratorCall::text`]'s source.
+    ///
+    /// ```
+    /// let entries = tamis_tensor::gallery::parse("banded(5, 1)")?.generate()?;
+    /// assert_eq!((entries.shape.as_slice(), entries.len()), (&[5, 5][..], 13));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn generate(&self) -> Result<Coordinates> {
         let everything = Span::new(0..self.source.text.len());
         (self.generator.bind)(&mut Arguments::new(self)).and_then(|plan| plan()).map_err(|mut d| {
@@ -283,6 +307,13 @@ impl CallParser {
 }
 
 /// The arguments of a call, consumed in order (or by name) by the binding function.
+///
+/// ```
+/// use tamis_tensor::gallery::{Arguments, Generate, GENERATORS};
+/// // Each generator binds the arguments of a call to its parameters.
+/// let bind: fn(&mut Arguments) -> tamis_ir::diag::Result<Generate> = GENERATORS[0].bind;
+/// # let _ = bind;
+/// ```
 pub struct Arguments {
     left: Vec<Argument>,
     signature: &'static str,

@@ -17,6 +17,12 @@ pub fn laplacian(n: u64) -> Result<Coordinates> {
 
 /// The 7-point Laplacian of an `n` x `n` x `n` grid: `n`³ rows, 6 on the diagonal, -1 for each
 /// neighbour.
+///
+/// ```
+/// let a = tamis_tensor::gallery::laplacian3(3)?;
+/// assert_eq!((a.shape.as_slice(), a.len()), (&[27, 27][..], 27 + 2 * 54));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn laplacian3(n: u64) -> Result<Coordinates> {
     laplacian_grid(&[n, n, n])
 }

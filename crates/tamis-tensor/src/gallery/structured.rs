@@ -30,6 +30,12 @@ pub fn banded(n: u64, b: u64) -> Result<Coordinates> {
 
 /// A square matrix with `lower` diagonals below the main one and `upper` above it, and values
 /// uniform in (0, 1).
+///
+/// ```
+/// let a = tamis_tensor::gallery::banded_between(5, 0, 1, 42)?;
+/// assert_eq!(a.len(), 5 + 4, "the main diagonal, and one above it");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn banded_between(n: u64, lower: u64, upper: u64, seed: u64) -> Result<Coordinates> {
     // A side of b diagonals holds (n-1) + (n-2) + ... (b terms), but only n-1 diagonals exist.
     let side = |b: u64| {
@@ -41,6 +47,13 @@ pub fn banded_between(n: u64, lower: u64, upper: u64, seed: u64) -> Result<Coord
 }
 
 /// The stored half of a triangular matrix; the diagonal always is.
+///
+/// ```
+/// use tamis_tensor::gallery::{Triangle, triangular};
+/// let lower = triangular(4, Triangle::Lower, 0)?;
+/// assert_eq!(lower.columns[1].to_vec()[..3], [0, 0, 1], "row 0 ends at column 0");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Triangle {
@@ -63,6 +76,12 @@ pub fn triangular(n: u64, triangle: Triangle, seed: u64) -> Result<Coordinates> 
 }
 
 /// A square matrix with values uniform in (0, 1) on its diagonal and nothing else.
+///
+/// ```
+/// let a = tamis_tensor::gallery::diagonal(4, 7)?;
+/// assert_eq!(a.columns[0], a.columns[1]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn diagonal(n: u64, seed: u64) -> Result<Coordinates> {
     rows_of_ranges(n, u128::from(n), seed, |i| i..i + 1)
 }

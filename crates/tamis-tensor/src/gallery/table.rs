@@ -10,9 +10,22 @@ use std::fmt;
 use tamis_ir::diag::Result;
 
 /// A generator with bound and checked arguments, not yet run.
+///
+/// ```
+/// use tamis_tensor::gallery::Generate;
+/// let later: Generate = Box::new(|| tamis_tensor::gallery::identity(3));
+/// assert_eq!(later()?.len(), 3);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub type Generate = Box<dyn FnOnce() -> Result<Coordinates>>;
 
 /// One generator.
+///
+/// ```
+/// for generator in tamis_tensor::gallery::GENERATORS {
+///     println!("{:40} {}", generator.signature, generator.description);
+/// }
+/// ```
 pub struct Generator {
     /// The name in calls.
     pub name: &'static str,
@@ -31,6 +44,11 @@ impl fmt::Debug for Generator {
 }
 
 /// All generators, in the order in which help shows them.
+///
+/// ```
+/// use tamis_tensor::gallery::GENERATORS;
+/// assert!(GENERATORS.iter().any(|generator| generator.name == "rmat"));
+/// ```
 pub const GENERATORS: &[Generator] = &[
     Generator {
         name: "rand",
@@ -98,6 +116,13 @@ pub(super) fn find(name: &str) -> Option<&'static Generator> {
 
 /// The arguments of a call of `rand` or `ones`. Callers that know the use of the tensor may fill in
 /// omitted ones.
+///
+/// ```
+/// let call = tamis_tensor::gallery::parse("rand(3, 4; 0.5)")?;
+/// let given = call.loose().unwrap();
+/// assert_eq!((given.shape, given.seed), (Some(vec![3, 4]), None));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Loose {

@@ -6,6 +6,12 @@ use tamis_ir::diag::{Result, did_you_mean};
 use tamis_ir::{Code, Diagnostic};
 
 /// The format of a file, recognised by its extension.
+///
+/// ```
+/// use tamis_tensor::io::FileKind;
+/// assert_eq!(FileKind::of("bcsstk17.mtx.gz")?, FileKind::MatrixMarket);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FileKind {
     /// `.mtx`: Matrix Market text, one entry per line or a dense array.
@@ -30,6 +36,12 @@ pub enum FileKind {
 
 impl FileKind {
     /// Every kind.
+    ///
+    /// ```
+    /// use tamis_tensor::io::FileKind;
+    /// let written = FileKind::ALL.into_iter().filter(|kind| kind.is_writable());
+    /// assert_eq!(written.count(), 6);
+    /// ```
     pub const ALL: [FileKind; 9] = [
         FileKind::MatrixMarket,
         FileKind::Frostt,
@@ -85,6 +97,11 @@ impl FileKind {
     }
 
     /// The extension, without a dot.
+    ///
+    /// ```
+    /// use tamis_tensor::io::FileKind;
+    /// assert_eq!(FileKind::Frostt.extension(), "tns");
+    /// ```
     pub const fn extension(self) -> &'static str {
         match self {
             FileKind::MatrixMarket => "mtx",
@@ -100,6 +117,11 @@ impl FileKind {
     }
 
     /// True if Tamis writes this kind as well.
+    ///
+    /// ```
+    /// use tamis_tensor::io::FileKind;
+    /// assert!(FileKind::NumpyArray.is_writable() && !FileKind::Idx.is_writable());
+    /// ```
     pub const fn is_writable(self) -> bool {
         !matches!(self, FileKind::Dlmc | FileKind::Idx | FileKind::Table)
     }

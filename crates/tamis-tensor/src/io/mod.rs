@@ -43,6 +43,15 @@ use std::path::Path;
 use tamis_ir::diag::Result;
 
 /// The contents of a file.
+///
+/// ```
+/// use tamis_tensor::Combine;
+/// use tamis_tensor::io::{ReadOptions, read_data_from};
+/// let data = read_data_from("a.tns", b"1 1 4.0\n2 3 -1.0\n", &ReadOptions::default())?;
+/// println!("{} entries in a {} file", data.header.stored, data.header.kind.extension());
+/// assert_eq!(data.into_tensor(Combine::Error)?.shape(), [2, 3]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileData {
     /// The entries.
@@ -54,6 +63,14 @@ pub struct FileData {
 }
 
 /// The entries of a file, in the layout of the file.
+///
+/// ```
+/// use tamis_tensor::io::{Content, ReadOptions, read_data_from};
+/// let data = read_data_from("a.tns", b"1 1 4.0\n2 3 -1.0\n", &ReadOptions::default())?;
+/// let Content::Coordinates(entries) = data.content else { panic!("a .tns file lists entries") };
+/// assert_eq!(entries.columns[1].to_vec(), [0, 2]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// A coordinate list, in the order of the file; both triangles of a symmetric matrix.
@@ -82,6 +99,13 @@ pub enum Content {
 
 impl Content {
     /// The size of each dimension.
+    ///
+    /// ```
+    /// use tamis_tensor::io::{ReadOptions, read_data_from};
+    /// let data = read_data_from("table.txt", b"1 2 3\n4 5 6\n", &ReadOptions::default())?;
+    /// assert_eq!(data.content.shape(), [2, 3]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn shape(&self) -> &[u64] {
         match self {
             Content::Coordinates(coordinates) => &coordinates.shape,
@@ -91,6 +115,13 @@ impl Content {
     }
 
     /// The stored values.
+    ///
+    /// ```
+    /// use tamis_tensor::io::{ReadOptions, read_data_from};
+    /// let data = read_data_from("table.txt", b"1 2 3\n4 5 6\n", &ReadOptions::default())?;
+    /// assert_eq!(data.content.values().len(), 6);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn values(&self) -> &ValueArray {
         match self {
             Content::Coordinates(coordinates) => &coordinates.values,
@@ -100,6 +131,15 @@ impl Content {
 }
 
 /// The metadata of a file.
+///
+/// ```
+/// use tamis_tensor::io::{ReadOptions, Symmetry, read_data_from};
+/// let text = b"%%MatrixMarket matrix coordinate real symmetric\n% a spring\n2 2 1\n2 1 -1\n";
+/// let header = read_data_from("a.mtx", text, &ReadOptions::default())?.header;
+/// assert_eq!((header.symmetry, header.stored), (Symmetry::Symmetric, 1));
+/// assert_eq!(header.comments, ["a spring"]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileHeader {
     /// The kind of file.
@@ -119,6 +159,14 @@ pub struct FileHeader {
 }
 
 /// The type of the values of a file.
+///
+/// ```
+/// use tamis_tensor::io::{ReadOptions, ValueField, read_data_from};
+/// let text = b"%%MatrixMarket matrix coordinate pattern general\n2 2 1\n2 1\n";
+/// let data = read_data_from("graph.mtx", text, &ReadOptions::default())?;
+/// assert_eq!(data.header.field, ValueField::Pattern);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum ValueField {
@@ -132,6 +180,11 @@ pub enum ValueField {
 
 impl ValueField {
     /// The word of Matrix Market.
+    ///
+    /// ```
+    /// use tamis_tensor::io::ValueField;
+    /// assert_eq!(ValueField::Integer.name(), "integer");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             ValueField::Real => "real",
@@ -153,6 +206,13 @@ impl ValueField {
 }
 
 /// The layout of the entries of a file, which is also the preferred layout in memory.
+///
+/// ```
+/// use tamis_tensor::io::{Layout, ReadOptions, read_data_from};
+/// let data = read_data_from("table.txt", b"1 2 3\n4 5 6\n", &ReadOptions::default())?;
+/// assert_eq!(data.header.layout, Layout::Dense);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Layout {
     /// Entry by entry, with all coordinates.
@@ -185,6 +245,13 @@ pub fn read_data(path: impl AsRef<Path>, options: &ReadOptions) -> Result<FileDa
 }
 
 /// Reads the bytes of a file in memory; `name` determines its kind, and appears in diagnostics.
+///
+/// ```
+/// use tamis_tensor::io::{ReadOptions, read_data_from};
+/// let data = read_data_from("a.tns", b"1 1 4.0\n2 3 -1.0\n", &ReadOptions::default())?;
+/// assert_eq!((data.content.shape(), data.header.stored), (&[2, 3][..], 2));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn read_data_from(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<FileData> {
     let kind = FileKind::of(name)?;
     let (bytes, gzip) = source::wrap(name, bytes)?;

@@ -9,6 +9,19 @@ use rayon::prelude::*;
 use tamis_ir::Code;
 
 /// The symmetry of a stored triangle.
+///
+/// ```
+/// use tamis_tensor::Tensor;
+/// use tamis_tensor::io::{FileKind, Symmetry, WriteOptions, write_to};
+/// # use tamis_ir::Format;
+/// let values = vec![4.0, 1.0, 1.0, 4.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+/// let options = WriteOptions { symmetry: Symmetry::Symmetric, ..WriteOptions::default() };
+/// let mut file = Vec::new();
+/// write_to(FileKind::MatrixMarket, &mut file, &a, &options)?;
+/// assert!(file.starts_with(b"%%MatrixMarket matrix coordinate real symmetric\n2 2 3\n"));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Symmetry {
     /// No symmetry: every entry is stored.
@@ -23,10 +36,21 @@ pub enum Symmetry {
 
 impl Symmetry {
     /// Every symmetry.
+    ///
+    /// ```
+    /// use tamis_tensor::io::Symmetry;
+    /// let words: Vec<&str> = Symmetry::ALL.into_iter().map(Symmetry::name).collect();
+    /// assert!(words.contains(&"hermitian"));
+    /// ```
     pub const ALL: [Symmetry; 4] =
         [Symmetry::General, Symmetry::Symmetric, Symmetry::SkewSymmetric, Symmetry::Hermitian];
 
     /// The word of Matrix Market.
+    ///
+    /// ```
+    /// use tamis_tensor::io::Symmetry;
+    /// assert_eq!(Symmetry::SkewSymmetric.name(), "skew-symmetric");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Symmetry::General => "general",

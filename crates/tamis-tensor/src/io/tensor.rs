@@ -40,6 +40,14 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Tensor> {
 
 /// Reads a tensor from the bytes of a file in memory; `name` determines its kind, and appears in
 /// diagnostics.
+///
+/// ```
+/// use tamis_ir::Value;
+/// use tamis_tensor::io::{ReadOptions, read_from};
+/// let a = read_from("a.tns", b"1 1 4.0\n2 3 -1.0\n", &ReadOptions::default())?;
+/// assert_eq!((a.nnz(), a.get(&[1, 2])), (2, Some(Value::F64(-1.0))));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn read_from(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tensor> {
     if FileKind::of(name)? == FileKind::Binsparse {
         let (bytes, _) = source::wrap(name, bytes)?;
@@ -51,6 +59,14 @@ pub fn read_from(name: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tens
 
 impl FileData {
     /// The format that corresponds to the layout of the file.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// use tamis_tensor::io::{ReadOptions, read_data_from};
+    /// let data = read_data_from("a.tns", b"1 1 4.0\n2 3 -1.0\n", &ReadOptions::default())?;
+    /// assert_eq!(data.natural_format(), Format::coo(2));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn natural_format(&self) -> Format {
         let rank = self.content.shape().len();
         let format = match (&self.content, self.header.layout) {
@@ -66,6 +82,16 @@ impl FileData {
     }
 
     /// The tensor in its natural format; duplicates are combined by `duplicates`.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_tensor::Combine;
+    /// use tamis_tensor::io::{ReadOptions, read_data_from};
+    /// # let options = ReadOptions { duplicates: Combine::Sum, ..ReadOptions::default() };
+    /// let data = read_data_from("a.tns", b"1 1 4.0\n1 1 0.5\n", &options)?;
+    /// assert_eq!(data.into_tensor(Combine::Sum)?.get(&[0, 0]), Some(Value::F64(4.5)));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn into_tensor(self, duplicates: Combine) -> Result<Tensor> {
         let format = self.natural_format();
         let fill = self.fill.unwrap_or(Value::zero(self.content.values().dtype()));

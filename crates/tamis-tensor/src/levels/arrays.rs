@@ -8,6 +8,14 @@ use super::LevelType;
 use tamis_ir::format::{LevelSpec, Width};
 
 /// The meaning of an array's elements.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::{ArrayRole, level_type};
+/// let roles = level_type(LevelKind::Sparse)?.arrays.iter().map(|array| array.role);
+/// assert!(roles.eq([ArrayRole::FiberOffsets, ArrayRole::Coordinates]));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayRole {
     /// For each parent position, the first stored element of its fiber; one more, for the end.
@@ -28,12 +36,22 @@ pub enum ArrayRole {
 
 impl ArrayRole {
     /// True if a coordinate or run appends one element.
+    ///
+    /// ```
+    /// use tamis_tensor::levels::ArrayRole;
+    /// assert!(ArrayRole::Coordinates.is_appended() && !ArrayRole::FiberOffsets.is_appended());
+    /// ```
     pub fn is_appended(self) -> bool {
         matches!(self, ArrayRole::Coordinates | ArrayRole::BlockEnds | ArrayRole::RunStarts | ArrayRole::RunEnds)
     }
 
     /// True if the arrays of consecutive ranges of fibers concatenate: as they are, or, for fiber
     /// offsets, after the addition of the number of elements before.
+    ///
+    /// ```
+    /// use tamis_tensor::levels::ArrayRole;
+    /// assert!(ArrayRole::Coordinates.concatenates() && !ArrayRole::Flags.concatenates());
+    /// ```
     pub fn concatenates(self) -> bool {
         match self {
             ArrayRole::FiberOffsets | ArrayRole::Coordinates | ArrayRole::RunStarts | ArrayRole::RunEnds => true,
@@ -43,6 +61,14 @@ impl ArrayRole {
 }
 
 /// The length of an array.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::{ArrayLength, level_type};
+/// let offsets = level_type(LevelKind::Sparse)?.array_named("pos").unwrap();
+/// assert_eq!(offsets.length, ArrayLength::ParentsPlusOne);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArrayLength {
     /// One element for each parent position.
@@ -58,6 +84,14 @@ pub enum ArrayLength {
 }
 
 /// The width of an array that the program writes, unless its format specifies one.
+///
+/// ```
+/// use tamis_ir::format::{LevelKind, Width};
+/// use tamis_tensor::levels::{WidthRule, level_type};
+/// let flags = level_type(LevelKind::Bytemap)?.array_named("flags").unwrap();
+/// assert_eq!(flags.width, WidthRule::Fixed(Width::U8));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WidthRule {
     /// Positions: the width that the format specifies for positions, or wide enough for all of them.
@@ -72,6 +106,14 @@ pub enum WidthRule {
 }
 
 /// An array of a level.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::level_type;
+/// let coordinates = level_type(LevelKind::Sparse)?.array_named("crd").unwrap();
+/// assert!(coordinates.below_extent && !coordinates.nondecreasing);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArraySpec {
     /// The name that users and messages see.
@@ -89,6 +131,13 @@ pub struct ArraySpec {
 }
 
 /// The child positions of a level.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::{Children, level_type};
+/// assert_eq!(level_type(LevelKind::Dense)?.children, Children::Cells);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Children {
     /// One for each coordinate of each parent position.
@@ -104,37 +153,46 @@ const fn spec(name: &'static str, role: ArrayRole, length: ArrayLength, width: W
 }
 
 /// `pos`: the offsets of fibers in the arrays of stored elements.
-pub const FIBER_OFFSETS: ArraySpec = ArraySpec {
+pub(crate) const FIBER_OFFSETS: ArraySpec = ArraySpec {
     nondecreasing: true,
     ..spec("pos", ArrayRole::FiberOffsets, ArrayLength::ParentsPlusOne, WidthRule::Positions)
 };
 
 /// `crd`: the coordinates of stored elements.
-pub const COORDINATES: ArraySpec = ArraySpec {
+pub(crate) const COORDINATES: ArraySpec = ArraySpec {
     below_extent: true,
     ..spec("crd", ArrayRole::Coordinates, ArrayLength::Stored, WidthRule::Coordinates)
 };
 
 /// `crd`: the last coordinates of blocks.
-pub const BLOCK_ENDS: ArraySpec = ArraySpec { role: ArrayRole::BlockEnds, ..COORDINATES };
+pub(crate) const BLOCK_ENDS: ArraySpec = ArraySpec { role: ArrayRole::BlockEnds, ..COORDINATES };
 
 /// `ofs`: the offsets of blocks in the level below.
-pub const BLOCK_OFFSETS: ArraySpec = ArraySpec {
+pub(crate) const BLOCK_OFFSETS: ArraySpec = ArraySpec {
     nondecreasing: true,
     ..spec("ofs", ArrayRole::BlockOffsets, ArrayLength::StoredPlusOne, WidthRule::Positions)
 };
 
 /// `start`: the first coordinates of runs. An empty run may start at the extent.
-pub const RUN_STARTS: ArraySpec = spec("start", ArrayRole::RunStarts, ArrayLength::Stored, WidthRule::Coordinates);
+pub(crate) const RUN_STARTS: ArraySpec =
+    spec("start", ArrayRole::RunStarts, ArrayLength::Stored, WidthRule::Coordinates);
 
 /// `end`: the exclusive ends of runs.
-pub const RUN_ENDS: ArraySpec = spec("end", ArrayRole::RunEnds, ArrayLength::Stored, WidthRule::Ends);
+pub(crate) const RUN_ENDS: ArraySpec = spec("end", ArrayRole::RunEnds, ArrayLength::Stored, WidthRule::Ends);
 
 /// `flags`: one byte for each coordinate of each parent position.
-pub const FLAGS: ArraySpec = spec("flags", ArrayRole::Flags, ArrayLength::Cells, WidthRule::Fixed(Width::U8));
+pub(crate) const FLAGS: ArraySpec = spec("flags", ArrayRole::Flags, ArrayLength::Cells, WidthRule::Fixed(Width::U8));
 
 impl ArraySpec {
     /// The array for a level with at most one element for each parent position: it has that length.
+    ///
+    /// ```
+    /// use tamis_ir::format::LevelKind;
+    /// use tamis_tensor::levels::{ArrayLength, level_type};
+    /// let coordinates = level_type(LevelKind::Sparse)?.array_named("crd").unwrap();
+    /// assert_eq!(coordinates.for_each_parent().length, ArrayLength::Parents);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub const fn for_each_parent(self) -> ArraySpec {
         let length = match self.length {
             ArrayLength::Stored => ArrayLength::Parents,
@@ -145,6 +203,15 @@ impl ArraySpec {
     }
 
     /// The width of the array in a level of this extent with at most `positions` positions.
+    ///
+    /// ```
+    /// use tamis_ir::format::{LevelKind, LevelSpec, Width};
+    /// use tamis_tensor::levels::level_type;
+    /// let coordinates = level_type(LevelKind::Sparse)?.array_named("crd").unwrap();
+    /// let columns = LevelSpec { crd: Some(Width::U16), ..LevelSpec::new(LevelKind::Sparse) };
+    /// assert_eq!(coordinates.width(&columns, 1000, 5000), Width::U16);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn width(&self, level: &LevelSpec, extent: u64, positions: u64) -> Width {
         match self.width {
             WidthRule::Positions => level.pos.unwrap_or(Width::automatic(positions)),
@@ -155,6 +222,14 @@ impl ArraySpec {
     }
 
     /// The width that a format specifies for the array, if it does.
+    ///
+    /// ```
+    /// use tamis_ir::format::{LevelKind, LevelSpec};
+    /// use tamis_tensor::levels::level_type;
+    /// let coordinates = level_type(LevelKind::Sparse)?.array_named("crd").unwrap();
+    /// assert_eq!(coordinates.specified_width(&LevelSpec::new(LevelKind::Sparse)), None);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn specified_width(&self, level: &LevelSpec) -> Option<Width> {
         match self.width {
             WidthRule::Positions => level.pos,
@@ -165,6 +240,15 @@ impl ArraySpec {
 
     /// The length of the array below `parents` positions, `stored` elements and `extent`
     /// coordinates for each parent.
+    ///
+    /// ```
+    /// use tamis_ir::format::LevelKind;
+    /// use tamis_tensor::levels::level_type;
+    /// // Three rows with ten entries and 100 columns.
+    /// let lengths = level_type(LevelKind::Sparse)?.arrays.iter().map(|array| array.len(3, 10, 100));
+    /// assert!(lengths.eq([Some(4), Some(10)]), "`pos` and `crd`");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn len(&self, parents: usize, stored: usize, extent: u64) -> Option<usize> {
         match self.length {
             ArrayLength::Parents => Some(parents),
@@ -191,17 +275,42 @@ impl LevelType {
     }
 
     /// The description of the array with a name.
+    ///
+    /// ```
+    /// use tamis_ir::format::LevelKind;
+    /// use tamis_tensor::levels::{ArrayRole, level_type};
+    /// let crd = level_type(LevelKind::Sparse)?.array_named("crd");
+    /// assert_eq!(crd.map(|array| array.role), Some(ArrayRole::Coordinates));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn array_named(&self, name: &str) -> Option<&'static ArraySpec> {
         self.arrays.iter().find(|array| array.name == name)
     }
 
     /// The array with a role among named ones: buffers of a kernel, or widths.
+    ///
+    /// ```
+    /// use tamis_ir::format::LevelKind;
+    /// use tamis_tensor::levels::{ArrayRole, level_type};
+    /// let lengths = [("pos", 4), ("crd", 10)];
+    /// let sparse = level_type(LevelKind::Sparse)?;
+    /// assert_eq!(sparse.find(ArrayRole::Coordinates, &lengths), Some(10));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn find<T: Copy>(&self, role: ArrayRole, named: &[(&'static str, T)]) -> Option<T> {
         let array = self.array(role)?;
         named.iter().find(|(name, _)| *name == array.name).map(|(_, found)| *found)
     }
 
     /// True if the level is a list of single coordinates, which a binary search finds.
+    ///
+    /// ```
+    /// use tamis_ir::format::LevelKind;
+    /// use tamis_tensor::levels::level_type;
+    /// assert!(level_type(LevelKind::Sparse)?.is_coordinate_list());
+    /// assert!(!level_type(LevelKind::Dense)?.is_coordinate_list());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn is_coordinate_list(&self) -> bool {
         self.array(ArrayRole::Coordinates).is_some()
             && self.arrays.iter().all(|array| matches!(array.role, ArrayRole::FiberOffsets | ArrayRole::Coordinates))

@@ -55,22 +55,47 @@ pub struct LevelArrays {
 
 impl LevelArrays {
     /// These arrays.
+    ///
+    /// ```
+    /// use tamis_tensor::LevelArrays;
+    /// let list = LevelArrays::new([("pos", vec![0u32, 2].into()), ("crd", vec![1u32, 3].into())]);
+    /// assert_eq!(list.arrays[1].0, "crd");
+    /// ```
     pub fn new(arrays: impl IntoIterator<Item = (&'static str, IndexArray)>) -> LevelArrays {
         LevelArrays { arrays: arrays.into_iter().collect() }
     }
 
     /// The array of this name.
+    ///
+    /// ```
+    /// use tamis_tensor::LevelArrays;
+    /// let list = LevelArrays::new([("pos", vec![0u32, 2].into()), ("crd", vec![1u32, 3].into())]);
+    /// assert_eq!(list.get("crd"), Some(&vec![1u32, 3].into()));
+    /// ```
     pub fn get(&self, name: &str) -> Option<&IndexArray> {
         self.arrays.iter().find(|(n, _)| *n == name).map(|(_, array)| array)
     }
 
     /// Bytes in memory.
+    ///
+    /// ```
+    /// use tamis_tensor::LevelArrays;
+    /// let list = LevelArrays::new([("pos", vec![0u32, 2].into()), ("crd", vec![1u32, 3].into())]);
+    /// assert_eq!(list.nbytes(), 16);
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.arrays.iter().map(|(_, array)| array.nbytes()).sum()
     }
 }
 
 /// The treatment of padding: coordinates that are stored without having been written.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::{Padding, level_type};
+/// assert_eq!(level_type(LevelKind::Dense)?.capabilities.padding, Padding::Adds);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Padding {
     /// Stores every coordinate, written or not.
@@ -84,6 +109,12 @@ pub enum Padding {
 }
 
 /// The capabilities of a level, as data.
+///
+/// ```
+/// use tamis_tensor::levels::LEVELS;
+/// let random = LEVELS.iter().filter(|level| level.capabilities.random_access);
+/// assert!(random.map(|level| level.kind.name()).any(|name| name == "bytemap"));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Capabilities {
     /// Every coordinate of a fiber is stored.
@@ -108,6 +139,18 @@ pub struct Capabilities {
 }
 
 /// The output of [`Level::enumerate`], three arrays of one length.
+///
+/// ```
+/// use tamis_tensor::levels::Enumeration;
+/// # use tamis_ir::{Format, Value};
+/// # use tamis_tensor::Tensor;
+/// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let mut columns = Enumeration::default();
+/// a.levels()[1].enumerate(&[0, 1], &mut columns);
+/// assert_eq!((columns.parents, columns.coordinates), (vec![0, 1], vec![0, 1]));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Enumeration {
     /// For each stored coordinate, the index of its parent in the list of parent positions.
@@ -131,6 +174,16 @@ impl Enumeration {
 /// Nodes are sorted by parent position, then by coordinate. They are distinct, except for
 /// `sparse(nonunique)`, which has one node for each distinct tuple of its own coordinate and those
 /// of the singletons below it.
+///
+/// ```
+/// use tamis_ir::format::{LevelKind, LevelSpec};
+/// use tamis_tensor::levels::{Assemble, Nodes, level_type};
+/// let nodes = Nodes { parents: &[0, 2], coordinates: &[1, 0], parent_count: 3, extent: 4 };
+/// let Assemble::Coordinates(assemble) = level_type(LevelKind::Sparse)?.assemble else { panic!() };
+/// let sparse = assemble(nodes, &LevelSpec::new(LevelKind::Sparse))?.level;
+/// assert_eq!(sparse.arrays().get("pos").unwrap().to_vec(), [0, 1, 1, 2]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Nodes<'a> {
     /// The parent position of each node.
@@ -147,6 +200,16 @@ pub struct Nodes<'a> {
 ///
 /// They are sorted by parent position, then by coordinate, and do not overlap. Adjacent runs have
 /// different sub-fibers.
+///
+/// ```
+/// use tamis_ir::format::{LevelKind, LevelSpec};
+/// use tamis_tensor::levels::{Assemble, Runs, level_type};
+/// let runs = Runs { parents: &[0], starts: &[2], stops: &[7], parent_count: 1, extent: 10 };
+/// let Assemble::Runs(assemble) = level_type(LevelKind::SparseRuns)?.assemble else { panic!() };
+/// let level = assemble(runs, &LevelSpec::new(LevelKind::SparseRuns))?.level;
+/// assert_eq!(level.stored(1), Some(5));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a> {
     /// The parent position of each run.
@@ -162,6 +225,15 @@ pub struct Runs<'a> {
 }
 
 /// An assembled level, and the positions of its nodes.
+///
+/// ```
+/// use tamis_ir::format::{LevelKind, LevelSpec};
+/// use tamis_tensor::levels::{Assemble, Nodes, level_type};
+/// let nodes = Nodes { parents: &[0, 2], coordinates: &[1, 0], parent_count: 3, extent: 4 };
+/// let Assemble::Coordinates(assemble) = level_type(LevelKind::Sparse)?.assemble else { panic!() };
+/// assert_eq!(assemble(nodes, &LevelSpec::new(LevelKind::Sparse))?.positions, [0, 1]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Debug)]
 pub struct Assembled {
     /// The level.
@@ -171,6 +243,13 @@ pub struct Assembled {
 }
 
 /// The assembly function of a level.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::{Assemble, level_type};
+/// assert!(matches!(level_type(LevelKind::Runs)?.assemble, Assemble::Runs(_)));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy)]
 pub enum Assemble {
     /// From coordinates, each with a sub-fiber of its own.
@@ -180,6 +259,12 @@ pub enum Assemble {
 }
 
 /// A contiguous range of coordinates of a fiber, and its child positions.
+///
+/// ```
+/// use tamis_tensor::levels::FiberRange;
+/// let run = FiberRange { start: 2, stop: 7, child: 3, shared: true };
+/// assert_eq!(run.children(), 3..4);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FiberRange {
     /// The first coordinate.
@@ -194,6 +279,12 @@ pub struct FiberRange {
 
 impl FiberRange {
     /// The child positions.
+    ///
+    /// ```
+    /// use tamis_tensor::levels::FiberRange;
+    /// let block = FiberRange { start: 2, stop: 7, child: 3, shared: false };
+    /// assert_eq!(block.children(), 3..8);
+    /// ```
     pub fn children(&self) -> Range<usize> {
         self.child..self.child + if self.shared { 1 } else { (self.stop - self.start) as usize }
     }
@@ -208,6 +299,17 @@ impl FiberRange {
 
 /// The storage of one level. Its invariants (listed in its file) hold, so no method can fail for
 /// parent positions below the count of the constructor.
+///
+/// ```
+/// # use tamis_ir::{Format, Value};
+/// # use tamis_tensor::Tensor;
+/// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let columns = &a.levels()[1];
+/// assert_eq!((columns.children(), columns.fiber_length(0)), (2, 1));
+/// assert_eq!(columns.locate(0..1, 0), 0..1);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub trait Level: fmt::Debug + Send + Sync {
     /// The row of [`LEVELS`] this level belongs to.
     fn level_type(&self) -> &'static LevelType;
@@ -259,6 +361,14 @@ pub trait Level: fmt::Debug + Send + Sync {
 }
 
 /// A row of [`LEVELS`]: the properties of a kind of level.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::level_type;
+/// let sparse = level_type(LevelKind::Sparse)?;
+/// assert!(sparse.arrays.len() == 2 && sparse.capabilities.append);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub struct LevelType {
     /// The kind in formats.
     pub kind: LevelKind,
@@ -293,6 +403,15 @@ impl fmt::Debug for LevelType {
 }
 
 /// The size of a level: of its dimension, and of the level above.
+///
+/// ```
+/// use tamis_ir::format::{LevelKind, LevelSpec};
+/// use tamis_tensor::{LevelArrays, levels::{Shape, level_type}};
+/// let (rows, shape) = (LevelSpec::new(LevelKind::Dense), Shape { parents: 1, extent: 5 });
+/// let level = (level_type(LevelKind::Dense)?.from_arrays)(LevelArrays::default(), &rows, shape)?;
+/// assert_eq!(level.children(), 5);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The number of parent positions.
@@ -302,6 +421,12 @@ pub struct Shape {
 }
 
 /// Every kind of level.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::LEVELS;
+/// assert_eq!(LEVELS.len(), LevelKind::ALL.len());
+/// ```
 pub static LEVELS: &[&LevelType] = &[
     &dense::TYPE,
     &sparse::TYPE,
@@ -316,6 +441,13 @@ pub static LEVELS: &[&LevelType] = &[
 ];
 
 /// The row of a kind, or a diagnostic that names the supported kinds.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::level_type;
+/// assert_eq!(level_type(LevelKind::Band)?.kind, LevelKind::Band);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn level_type(kind: LevelKind) -> Result<&'static LevelType> {
     LEVELS.iter().find(|row| row.kind == kind).copied().ok_or_else(|| {
         let names: Vec<String> = LEVELS.iter().map(|row| format!("`{}`", row.kind.name())).collect();
@@ -326,6 +458,14 @@ pub fn level_type(kind: LevelKind) -> Result<&'static LevelType> {
 
 /// The dimension that each level of a format stores; a diagnostic if the format splits or combines
 /// dimensions.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::levels::storage_order;
+/// assert_eq!(storage_order(&Format::csc())?, [1, 0]);
+/// assert!(storage_order(&Format::parse("bsr(4,4)", 2)?).is_err());
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn storage_order(format: &Format) -> Result<Vec<usize>> {
     for level in format.levels() {
         level_type(level.kind)?;

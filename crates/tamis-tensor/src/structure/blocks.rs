@@ -6,12 +6,32 @@ use crate::{Index, IndexArray, with_indices};
 use tamis_ir::diag::Result;
 
 /// The candidate heights and widths of blocks.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{BLOCK_SIDES, Combine, Tensor, gallery};
+/// let entries = gallery::blocked(64, 4, 0.2, 0)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let blocks = a.statistics()?.structure.blocks;
+/// assert!(blocks.iter().any(|fit| BLOCK_SIDES.contains(&fit.rows) && fit.rows == 4));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub const BLOCK_SIDES: [u64; 5] = [2, 3, 4, 6, 8];
 
 /// The minimum fill ratio of blocks.
 const FITTING: f64 = 0.5;
 
 /// Aligned blocks of one size.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{Combine, Tensor, gallery};
+/// let entries = gallery::blocked(64, 4, 0.2, 0)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let best = &a.statistics()?.structure.blocks[0];
+/// assert_eq!((best.rows, best.columns, best.filled), (4, 4, 1.0));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockFit {
     /// The height of a block.

@@ -5,6 +5,16 @@ use crate::{Index, IndexArray, with_indices};
 use tamis_ir::diag::Result;
 
 /// The diagonals of a matrix with entries.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{Combine, Tensor, gallery};
+/// let entries = gallery::laplacian(10)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let diagonals = a.statistics()?.structure.diagonals.unwrap();
+/// assert_eq!(diagonals.count, 5);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Diagonals {
     /// The number of diagonals.

@@ -9,6 +9,16 @@ use tamis_ir::diag::Result;
 
 /// The entries along one dimension, line by line; the coordinates of the other dimensions identify
 /// a line.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{Combine, Tensor, gallery};
+/// let entries = gallery::banded(100, 2)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let rows = a.statistics()?.structure.lines[1];
+/// assert_eq!((rows.lines, rows.ranges), (100, 100), "each row is one contiguous range");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Lines {
     /// The dimension along the lines.
@@ -29,22 +39,50 @@ pub struct Lines {
 
 impl Lines {
     /// The mean length of contiguous ranges.
+    ///
+    /// ```
+    /// use tamis_tensor::Lines;
+    /// let rows = Lines { entries: 12, ranges: 3, ..Lines::default() };
+    /// assert_eq!(rows.mean_range(), 4.0);
+    /// ```
     pub fn mean_range(&self) -> f64 {
         share(self.entries as f64, self.ranges as f64)
     }
 
     /// The mean length of runs.
+    ///
+    /// ```
+    /// use tamis_tensor::Lines;
+    /// let rows = Lines { entries: 12, runs: 6, ..Lines::default() };
+    /// assert_eq!(rows.mean_run(), 2.0);
+    /// ```
     pub fn mean_run(&self) -> f64 {
         share(self.entries as f64, self.runs as f64)
     }
 
     /// The fraction of the cells from the first to the last entry of each line that are entries.
+    ///
+    /// ```
+    /// use tamis_tensor::Lines;
+    /// let rows = Lines { entries: 12, span: 16, ..Lines::default() };
+    /// assert_eq!(rows.filled(), 0.75);
+    /// ```
     pub fn filled(&self) -> f64 {
         share(self.entries as f64, self.span as f64)
     }
 }
 
 /// Adjacent slices along the first dimension: the rows of a matrix.
+///
+/// ```
+/// use tamis_ir::{Format, Value};
+/// use tamis_tensor::Tensor;
+/// let values = vec![1.0, 2.0, 1.0, 2.0, 0.0, 3.0].into();
+/// let a = Tensor::from_dense(&[3, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let rows = a.statistics()?.structure.slices.unwrap();
+/// assert_eq!((rows.equal, rows.runs, rows.entries), (1, 2, 3));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Slices {
     /// The number of nonempty slices that equal the previous one, in entries and values.

@@ -8,6 +8,16 @@ use tamis_ir::{DType, Value, diag::Result};
 
 /// The structure of a matrix: of its stored entries without padding (a `dense` level stores the
 /// fill as well; values that equal it do not count).
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{Combine, Tensor, gallery};
+/// let entries = gallery::laplacian(10)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let matrix = a.statistics()?.matrix.unwrap();
+/// assert!(matrix.symmetric && matrix.lower_bandwidth == 10);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct MatrixStatistics {
@@ -56,6 +66,16 @@ pub struct MatrixStatistics {
 
 impl MatrixStatistics {
     /// The fraction of the cells between the bandwidths that are entries, from 0 to 1.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// use tamis_tensor::{Combine, Tensor, gallery};
+    /// let entries = gallery::banded(100, 2)?;
+    /// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// let matrix = a.statistics()?.matrix.unwrap();
+    /// assert_eq!(matrix.band_filled(a.shape(), a.nnz()), 1.0);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn band_filled(&self, shape: &[u64], entries: usize) -> f64 {
         let (rows, columns) = (shape.first().copied().unwrap_or(0), shape.last().copied().unwrap_or(0));
         let cells = band_cells(rows, columns, self.lower_bandwidth, self.upper_bandwidth);
@@ -64,6 +84,15 @@ impl MatrixStatistics {
 
     /// The most specific word for its shape: `permutation`, `diagonal`, `upper triangular`; `None`
     /// for most matrices.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// use tamis_tensor::{Combine, Tensor, gallery};
+    /// let entries = gallery::permutation(20, 0)?;
+    /// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// assert_eq!(a.statistics()?.matrix.unwrap().shape_word(), Some("permutation"));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn shape_word(&self) -> Option<&'static str> {
         let words = [
             (self.diagonal && self.permutation, "identity"),
@@ -80,6 +109,15 @@ impl MatrixStatistics {
     }
 
     /// The most specific word for its symmetry.
+    ///
+    /// ```
+    /// use tamis_ir::Format;
+    /// use tamis_tensor::{Combine, Tensor, gallery};
+    /// let entries = gallery::laplacian(4)?;
+    /// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// assert_eq!(a.statistics()?.matrix.unwrap().symmetry_word(), Some("symmetric"));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn symmetry_word(&self) -> Option<&'static str> {
         let words = [
             (self.symmetric, "symmetric"),

@@ -22,6 +22,16 @@ use tamis_ir::format::DimExpr;
 use tamis_ir::{Value, diag::Result};
 
 /// The structure of the entries of a tensor, without padding (fills that a `dense` level stores).
+///
+/// ```
+/// use tamis_ir::{Format, Value};
+/// use tamis_tensor::{Combine, Tensor, gallery};
+/// let entries = gallery::identity(50)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let structure = a.statistics()?.structure;
+/// assert_eq!((structure.entries, structure.constant), (50, Some(Value::F64(1.0))));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structure {
     /// The number of entries.

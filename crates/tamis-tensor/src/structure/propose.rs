@@ -8,6 +8,17 @@ use tamis_ir::format::{DimExpr, Format, Leaf, LevelKind, LevelSpec, Width};
 use tamis_ir::{DType, Value, diag::Result};
 
 /// A candidate format.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{Combine, Tensor, gallery, propose};
+/// let entries = gallery::banded(200, 4)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// for proposal in propose(&a, &a.statistics()?)? {
+///     println!("{}: {} bytes, {}", proposal.format, proposal.bytes, proposal.why);
+/// }
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proposal {
     /// The format.
@@ -23,6 +34,16 @@ pub struct Proposal {
 }
 
 /// The stored part of a tensor.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::{Combine, Mirror, StoredPart, Tensor, gallery, propose};
+/// let entries = gallery::laplacian(10)?;
+/// let a = Tensor::from_coordinates(&entries, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let proposals = propose(&a, &a.statistics()?)?;
+/// assert!(proposals.iter().any(|p| p.part == StoredPart::Lower(Mirror::Same)), "symmetric");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoredPart {
     /// Everything.
@@ -32,6 +53,17 @@ pub enum StoredPart {
 }
 
 /// The value below the diagonal, in terms of the one above it.
+///
+/// ```
+/// use tamis_ir::{Format, Value};
+/// use tamis_tensor::{Mirror, StoredPart, Tensor, propose};
+/// let n = 16;
+/// let skew = (0..n * n).map(|at| (at / n) as f64 - (at % n) as f64).collect();
+/// let a = Tensor::from_dense(&[n, n], skew, &Format::csr(), Value::F64(0.0))?;
+/// let proposals = propose(&a, &a.statistics()?)?;
+/// assert!(proposals.iter().any(|p| p.part == StoredPart::Lower(Mirror::Minus)));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mirror {
     /// The same number.

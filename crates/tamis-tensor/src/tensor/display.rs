@@ -9,6 +9,15 @@ const SMALL: usize = 24;
 
 impl Tensor {
     /// One line: shape, type, format and nnz.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// assert_eq!(a.summary(), "2x2 f64 csr, 2 stored");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn summary(&self) -> String {
         let shape: Vec<String> = self.shape().iter().map(u64::to_string).collect();
         let shape = if shape.is_empty() { "scalar".to_string() } else { shape.join("x") };

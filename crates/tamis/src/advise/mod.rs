@@ -39,21 +39,50 @@ impl Default for AdviseOptions<'_> {
 /// Setters that chain: `AdviseOptions::new().measure(false)`.
 impl<'a> AdviseOptions<'a> {
     /// The default options: time the formats, for at most ten seconds.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::advise::AdviseOptions;
+    /// assert_eq!(AdviseOptions::new().time_limit, Duration::from_secs(10));
+    /// ```
     pub fn new() -> AdviseOptions<'a> {
         AdviseOptions::default()
     }
 
     /// Sets [`measure`](AdviseOptions::measure).
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// use tamis::advise::{AdviseOptions, advise_with};
+    /// let advice = advise_with(&a, &AdviseOptions::new().measure(false))?;
+    /// assert!(advice.candidates.len() > 1 && advice.unmeasured.is_some());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn measure(self, measure: bool) -> AdviseOptions<'a> {
         AdviseOptions { measure, ..self }
     }
 
     /// Sets [`time_limit`](AdviseOptions::time_limit).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis::advise::AdviseOptions;
+    /// let options = AdviseOptions::new().time_limit(Duration::from_millis(500));
+    /// assert!(options.time_limit < AdviseOptions::new().time_limit);
+    /// ```
     pub fn time_limit(self, time_limit: Duration) -> AdviseOptions<'a> {
         AdviseOptions { time_limit, ..self }
     }
 
     /// Sets [`progress`](AdviseOptions::progress).
+    ///
+    /// ```
+    /// use tamis::advise::AdviseOptions;
+    /// let bar = |done, all| eprintln!("{} %", 100 * done / all);
+    /// assert!(AdviseOptions::new().progress(&bar).progress.is_some());
+    /// ```
     pub fn progress(self, progress: &'a dyn Fn(u64, u64)) -> AdviseOptions<'a> {
         AdviseOptions { progress: Some(progress), ..self }
     }
@@ -119,6 +148,21 @@ pub struct Candidate {
 }
 
 /// The measurement of a candidate.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let a = tamis::gallery::generate("banded(200, 4)")?;
+/// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// use tamis::advise::Measurement;
+/// for candidate in &tamis::advise(&a)?.candidates {
+///     match &candidate.outcome {
+///         Measurement::Measured(times) => println!("{}: {:?}", candidate.format, times.run),
+///         Measurement::Failed(why) => println!("{}: {}", candidate.format, why.message),
+///         Measurement::Untried => println!("{}: no time was left", candidate.format),
+///     }
+/// }
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Debug)]
 pub enum Measurement {
     /// It was timed.
@@ -130,6 +174,18 @@ pub enum Measurement {
 }
 
 /// The times of a candidate.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let a = tamis::gallery::generate("banded(200, 4)")?;
+/// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let advice = tamis::advise(&a)?;
+/// for times in advice.candidates.iter().filter_map(|candidate| candidate.times()) {
+///     println!("{:?} to convert, {:?} a run", times.convert, times.run);
+///     assert!(times.least <= times.run && times.runs > 0);
+/// }
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FormatTimes {
     /// The time of the conversion.
@@ -152,6 +208,15 @@ impl Candidate {
     }
 
     /// Its times, if it was measured.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// let advice = tamis::advise(&a)?;
+    /// assert!(advice.usual().is_some_and(|csr| csr.times().is_some()));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn times(&self) -> Option<&FormatTimes> {
         match &self.outcome {
             Measurement::Measured(times) => Some(times),
@@ -165,12 +230,32 @@ const SIGNIFICANT_SPEEDUP: f64 = 1.05;
 
 impl Advice {
     /// The usual format, the baseline.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// let advice = tamis::advise(&a)?;
+    /// assert_eq!(advice.usual().map(|usual| usual.format.to_string()), Some("csr".to_string()));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn usual(&self) -> Option<&Candidate> {
         self.candidates.iter().find(|candidate| candidate.usual)
     }
 
     /// The recommended format: the fastest, unless the usual one is about as fast; none where
     /// nothing was timed.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// let advice = tamis::advise(&a)?;
+    /// let best = advice.best().expect("something was timed");
+    /// let a = a.convert(&best.format)?;
+    /// assert_eq!(a.format(), &best.format);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn best(&self) -> Option<&Candidate> {
         let fastest = self.candidates.first().filter(|candidate| candidate.times().is_some())?;
         match self.speedup(fastest) {
@@ -180,12 +265,35 @@ impl Advice {
     }
 
     /// The speedup of a candidate over the usual format, if both were measured.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// let advice = tamis::advise(&a)?;
+    /// let usual = advice.usual().expect("csr is always proposed for a matrix");
+    /// assert_eq!(advice.speedup(usual), Some(1.0));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn speedup(&self, candidate: &Candidate) -> Option<f64> {
         let usual = self.usual()?.times()?.run.as_secs_f64();
         Some(usual / candidate.times()?.run.as_secs_f64().max(1e-9))
     }
 
     /// The number of runs that amortise the conversion; none if runs are not faster.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// let advice = tamis::advise(&a)?;
+    /// for candidate in &advice.candidates {
+    ///     if let Some(runs) = advice.pays_after(candidate) {
+    ///         println!("convert to {} for {runs} products or more", candidate.format);
+    ///     }
+    /// }
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn pays_after(&self, candidate: &Candidate) -> Option<u64> {
         let (usual, times) = (self.usual()?.times()?, candidate.times()?);
         let saved = usual.run.checked_sub(times.run).filter(|saved| !saved.is_zero())?.as_secs_f64();

@@ -8,6 +8,16 @@ use tamis_tensor::{Mirror, Proposal, Statistics, StoredPart, Tensor, ValueArray}
 const MAX_LENGTH: u64 = 1 << 28;
 
 /// The contraction of a tensor's last dimension with a vector.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let a = tamis::gallery::generate("banded(200, 4)")?;
+/// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// use tamis::advise::{AdviseOptions, advise_with};
+/// let advice = advise_with(&a, &AdviseOptions::new().measure(false))?;
+/// assert!(advice.task.is_some(), "only a scalar has no product with a vector");
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProductTask {
     rank: usize,
@@ -49,6 +59,16 @@ impl ProductTask {
     }
 
     /// The innermost statement: `y[i] += A[i,j] * x[j]`.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// use tamis::advise::{AdviseOptions, advise_with};
+    /// let advice = advise_with(&a, &AdviseOptions::new().measure(false))?;
+    /// assert_eq!(advice.task.unwrap().statement(), "y[i] += A[i,j] * x[j]");
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn statement(&self) -> String {
         self.update("")
     }

@@ -22,6 +22,16 @@ use tamis_ir::{Diagnostics, Program};
 use tamis_tensor::Tensor;
 
 /// A loop whose visits deviate from the prediction by this factor gets a remark.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let a = tamis::gallery::generate("banded(200, 4)")?;
+/// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// use tamis::analyze::NOTABLE_RATIO;
+/// let analysis = tamis::analyze("s = A[i,j]", &[("A", &a)], &EinsumOptions::new())?;
+/// assert!(analysis.loops.iter().all(|one| one.ratio().is_none_or(|ratio| ratio < NOTABLE_RATIO)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub const NOTABLE_RATIO: f64 = 4.0;
 
 /// The analysis of a run.
@@ -69,6 +79,16 @@ pub struct Analysis {
 }
 
 /// Bytes that the kernel reads and writes. Caches and registers absorb a part of them.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let a = tamis::gallery::generate("banded(200, 4)")?;
+/// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let analysis = tamis::analyze("s = A[i,j]", &[("A", &a)], &EinsumOptions::new())?;
+/// let moved = analysis.loops[0].moved;
+/// assert!(moved.read >= 8 * a.nnz() as u64);
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BytesMoved {
     /// Bytes read.
@@ -127,6 +147,15 @@ pub struct LoopAnalysis {
 
 impl LoopAnalysis {
     /// Visits divided by predicted visits.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// let analysis = tamis::analyze("s = A[i,j]", &[("A", &a)], &EinsumOptions::new())?;
+    /// assert_eq!(analysis.loops[1].ratio(), Some(1.0));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn ratio(&self) -> Option<f64> {
         let predicted = self.predicted?;
         Some(self.visits as f64 / predicted.max(f64::MIN_POSITIVE)).filter(|_| predicted > 0.0 || self.visits > 0)
@@ -134,6 +163,17 @@ impl LoopAnalysis {
 }
 
 /// A loop of the kernel.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let a = tamis::gallery::generate("banded(200, 4)")?;
+/// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let analysis = tamis::analyze("s = A[i,j]", &[("A", &a)], &EinsumOptions::new())?;
+/// let lowered = &analysis.loops[1].kernel_loops[0];
+/// println!("{}", lowered.text);
+/// assert_eq!((lowered.entered, lowered.iterations), (200, a.nnz() as u64));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopReport {
     /// Its first line.
@@ -147,6 +187,16 @@ pub struct LoopReport {
 }
 
 /// The analysis of an array.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// # let a = tamis::gallery::generate("banded(200, 4)")?;
+/// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+/// let analysis = tamis::analyze("s = A[i,j]", &[("A", &a)], &EinsumOptions::new())?;
+/// let values = analysis.arrays.iter().find(|array| array.name == "A values").unwrap();
+/// assert_eq!((values.moved.read, values.moved.written), (values.size, 0), "each is read once");
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ArrayAnalysis {
     /// The tensor and its array, as in `A crd`.

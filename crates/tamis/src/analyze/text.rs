@@ -66,6 +66,15 @@ impl Analysis {
     }
 
     /// The loops of the kernel that each loop of the program was lowered to, with their iterations.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let a = tamis::gallery::generate("banded(200, 4)")?;
+    /// # let a = Tensor::from_coordinates(&a, &Format::csr(), 0.0.into(), Combine::Error)?;
+    /// let analysis = tamis::analyze("s = A[i,j]", &[("A", &a)], &EinsumOptions::new())?;
+    /// assert!(analysis.kernel_loops().contains("loop of the kernel"));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn kernel_loops(&self) -> String {
         let mut table = vec![["loop of the kernel", "entered", "iterations", "visits"].map(String::from).to_vec()];
         for row in &self.loops {

@@ -16,6 +16,16 @@ use tamis_tensor::{LiteralRange, Tensor};
 const KEPT: usize = 16;
 
 /// Converts an operand, given by its position, to a format. The caller may memoise conversions.
+///
+/// ```
+/// # use tamis::prelude::*;
+/// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+/// use tamis::notation::{ConvertOperand, PreparedNotation};
+/// let total = PreparedNotation::new("s = x[i]", &["x"], &[], EinsumOptions::new())?;
+/// let convert: &ConvertOperand = &|_, format| x.convert(format);
+/// assert_eq!(total.call(&[&x], convert)?["s"].get(&[]), Some(Value::F64(8.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 pub type ConvertOperand<'a> = dyn Fn(usize, &Format) -> Result<Tensor, Diagnostic> + 'a;
 
 /// Parsed index notation, with its schedules memoised.
@@ -64,6 +74,15 @@ impl PreparedNotation {
     /// Parses notation. `operands` are the names of the given tensors: NumPy's spelling takes them
     /// in order, and calls its result `out`; otherwise, an update of a given tensor starts from its
     /// values.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::notation::PreparedNotation;
+    /// let prepare = |text| PreparedNotation::new(text, &["A", "x"], &[], EinsumOptions::new());
+    /// let (named, numpy) = (prepare("y[i] = A[i,j] * x[j]")?, prepare("ij,j->i")?);
+    /// assert_eq!(named.params(), numpy.params());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn new(
         text: &str,
         operands: &[&str],
@@ -86,21 +105,60 @@ impl PreparedNotation {
     }
 
     /// The names of the tensors that it reads, in the order in which they are given.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::notation::PreparedNotation;
+    /// let options = EinsumOptions::new();
+    /// let product = PreparedNotation::new("y[i] = A[i,j] * x[j]", &[], &[], options)?;
+    /// assert_eq!(product.params(), ["A", "x"]);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn params(&self) -> &[String] {
         &self.params
     }
 
     /// The notation.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::notation::PreparedNotation;
+    /// let product = PreparedNotation::new("ij,j->i", &["A", "x"], &[], EinsumOptions::new())?;
+    /// assert_eq!(product.notation().results(), ["out"]);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn notation(&self) -> &Notation {
         &self.notation
     }
 
     /// The options that it is computed with.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::notation::PreparedNotation;
+    /// let options = EinsumOptions::new().order(["j", "i"]);
+    /// let product = PreparedNotation::new("y[i] = A[i,j] * x[j]", &[], &[], options.clone())?;
+    /// assert_eq!(product.options(), &options);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn options(&self) -> &EinsumOptions {
         &self.options
     }
 
     /// Fixes the format of a result or temporary; of every result, if `name` is none.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// use tamis::notation::PreparedNotation;
+    /// let options = EinsumOptions::new();
+    /// let mut double = PreparedNotation::new("C[i,j] = 2 * A[i,j]", &[], &[], options)?;
+    /// double.pin(Some("C"), &"coo".parse()?)?;
+    /// let c = double.call(&[&a], &|_, format| a.convert(format))?.into_tensor()?;
+    /// assert_eq!(c.format(), &Format::coo(2));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn pin(&mut self, name: Option<&str>, spec: &FormatSpec) -> Result<(), Diagnostic> {
         let results = self.notation.results();
         let names: Vec<String> = match name {
@@ -122,6 +180,17 @@ impl PreparedNotation {
 
     /// Computes it on tensors, in the order of [`PreparedNotation::params`]. `convert` converts the
     /// operands that a schedule reads in another format.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// use tamis::notation::PreparedNotation;
+    /// let sums = PreparedNotation::new("y[i] = A[i,j]", &[], &[], EinsumOptions::new())?;
+    /// let results = sums.call(&[&a], &|_, format| a.convert(format))?;
+    /// assert_eq!(results["y"].get(&[1]), Some(Value::F64(4.0)));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn call(&self, tensors: &[&Tensor], convert: &ConvertOperand) -> Result<Results, Diagnostics> {
         self.check_count(tensors)?;
         let memoised =
@@ -146,12 +215,35 @@ impl PreparedNotation {
     }
 
     /// Takes the performance warnings of the calls since the last time.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::notation::PreparedNotation;
+    /// let options = EinsumOptions::new();
+    /// let product = PreparedNotation::new("y[i] = A[i,j] * x[j]", &[], &[], options)?;
+    /// for warning in product.take_warnings() {
+    ///     eprintln!("{warning}");
+    /// }
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn take_warnings(&self) -> Vec<Diagnostic> {
         self.warnings.take()
     }
 
     /// The predicted cost for such tensors, in steps of the cost model, if they were scheduled
     /// before.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+    /// use tamis::notation::PreparedNotation;
+    /// let sums = PreparedNotation::new("y[i] = A[i,j]", &[], &[], EinsumOptions::new())?;
+    /// assert!(sums.cost(&[&a]).is_none());
+    /// sums.call(&[&a], &|_, format| a.convert(format))?;
+    /// assert!(sums.cost(&[&a]).is_some_and(|steps| steps > 0.0));
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
     pub fn cost(&self, tensors: &[&Tensor]) -> Option<f64> {
         let memoised = self.schedules.read().ok()?;
         memoised.iter().rev().find(|one| one.serves(tensors)).map(|one| one.compiled.plan.cost)

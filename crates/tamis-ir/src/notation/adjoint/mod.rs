@@ -58,41 +58,104 @@ fn names<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Vec<String> {
 /// Setters that chain.
 impl Differentiate {
     /// Differentiates with respect to these operands.
+    ///
+    /// ```
+    /// use tamis_ir::notation::{Differentiate, Notation};
+    /// let adjoint = Differentiate::new(["x"]).adjoint(&Notation::parse("L = x[i] * x[i]")?)?;
+    /// assert_eq!(adjoint.gradients, [("x".to_string(), "gx".to_string())]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn new<S: Into<String>>(wrt: impl IntoIterator<Item = S>) -> Differentiate {
         Differentiate { wrt: names(wrt), ..Differentiate::default() }
     }
 
     /// Differentiates these results; by default all.
+    ///
+    /// ```
+    /// use tamis_ir::notation::{Differentiate, Notation};
+    /// let notation = Notation::parse("y[i] = 2 * x[i]; z[i] = 3 * x[i]")?;
+    /// let adjoint = Differentiate::new(["x"]).results(["z"]).adjoint(&notation)?;
+    /// assert_eq!(adjoint.cotangents, [("z".to_string(), "gz".to_string())]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn results<S: Into<String>>(self, results: impl IntoIterator<Item = S>) -> Differentiate {
         Differentiate { results: names(results), ..self }
     }
 
     /// These operands do not store every element: their gradients live on their patterns.
+    ///
+    /// ```
+    /// use tamis_ir::notation::{Differentiate, Notation};
+    /// let spmv = Notation::parse("y[i] = A[i,j] * x[j]")?;
+    /// let adjoint = Differentiate::new(["A"]).patterns(["A"]).adjoint(&spmv)?;
+    /// assert_eq!(adjoint.text, "gA[i, j] = A_pattern[i, j] * gy[i] * x[j]");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn patterns<S: Into<String>>(self, patterns: impl IntoIterator<Item = S>) -> Differentiate {
         Differentiate { patterns: names(patterns), ..self }
     }
 
     /// Of the operands with patterns, those whose fill is 0: products with them are as sparse as they are.
+    ///
+    /// ```
+    /// use tamis_ir::notation::{Differentiate, Notation};
+    /// let product = Notation::parse("L = A[i,j] * A[i,j]")?;
+    /// let request = Differentiate::new(["A"]).patterns(["A"]).zero_fills(["A"]);
+    /// assert_eq!(request.adjoint(&product)?.gradients.len(), 1);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn zero_fills<S: Into<String>>(self, operands: impl IntoIterator<Item = S>) -> Differentiate {
         Differentiate { zero_fills: names(operands), ..self }
     }
 
     /// These operands hold complex numbers.
+    ///
+    /// ```
+    /// use tamis_ir::notation::{Differentiate, Notation};
+    /// let product = Notation::parse("y[i] = w[i] * x[i]")?;
+    /// let adjoint = Differentiate::new(["x"]).complex(["w", "x"]).adjoint(&product)?;
+    /// assert!(adjoint.text.contains("conj(w[i])"));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn complex<S: Into<String>>(self, operands: impl IntoIterator<Item = S>) -> Differentiate {
         Differentiate { complex: names(operands), ..self }
     }
 
     /// The forward pass may save values for the adjoint: those that cost more to recompute than to store.
+    ///
+    /// ```
+    /// use tamis_ir::notation::{Differentiate, Notation};
+    /// let notation = Notation::parse("t[i] = A[i,j] * x[j]; y[i] = exp(t[i])")?;
+    /// let adjoint = Differentiate::new(["x"]).save(true).adjoint(&notation)?;
+    /// println!("{}\nsaves {:?}", adjoint.forward, adjoint.saved);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn save(self, save: bool) -> Differentiate {
         Differentiate { save, ..self }
     }
 
     /// Gradients that are zero everywhere are listed in [`Adjoint::zeros`], and are no mistake.
+    ///
+    /// ```
+    /// use tamis_ir::notation::{Differentiate, Notation};
+    /// let steps = Notation::parse("y[i] = floor(x[i])")?;
+    /// assert!(Differentiate::new(["x"]).adjoint(&steps).is_err());
+    /// assert_eq!(Differentiate::new(["x"]).allow_zero(true).adjoint(&steps)?.zeros, ["x"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn allow_zero(self, allow_zero: bool) -> Differentiate {
         Differentiate { allow_zero, ..self }
     }
 
     /// Reverse mode: statements that compute the gradients from the cotangents of the results.
+    ///
+    /// ```
+    /// use tamis_ir::notation::{Differentiate, Notation};
+    /// let square = Notation::parse("L = x[i] * x[i]")?;
+    /// let adjoint = Differentiate::new(["x"]).adjoint(&square)?;
+    /// assert_eq!(Notation::parse(&adjoint.text)?.results(), ["gx"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn adjoint(&self, notation: &Notation) -> std::result::Result<Adjoint, Diagnostics> {
         let checked = self.check(notation).and_then(|()| reverse::adjoint(self, notation));
         checked.map_err(|d| Diagnostics(vec![d.with_source(&notation.source)])).and_then(|adjoint| {
@@ -154,6 +217,14 @@ impl Differentiate {
 
 /// Statements that compute gradients. They read the operands of the notation, the cotangents of its results, patterns of
 /// operands, and what the forward pass saved.
+///
+/// ```
+/// use tamis_ir::notation::{Differentiate, Notation};
+/// let spmv = Notation::parse("y[i] = A[i,j] * x[j]")?;
+/// let adjoint = Differentiate::new(["x"]).adjoint(&spmv)?;
+/// assert_eq!(adjoint.text, "gx[j] = gy[i] * A[i, j]");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Adjoint {
     /// Index notation; its results are the gradients.
@@ -176,6 +247,15 @@ pub struct Adjoint {
 }
 
 /// Statements that compute tangents.
+///
+/// ```
+/// use tamis_ir::notation::{Differentiate, Notation};
+/// let spmv = Notation::parse("y[i] = A[i,j] * x[j]")?;
+/// let tangents = Differentiate::new(["x"]).tangents(&spmv)?;
+/// assert_eq!(tangents.operands, [("x".to_string(), "dx".to_string())]);
+/// assert_eq!(tangents.results, [("y".to_string(), "dy".to_string())]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tangents {
     /// Index notation; its results are the tangents of the results.

@@ -13,6 +13,15 @@ use tamis_ir::{Code, Diagnostic};
 
 /// A function that writes the contents of a file. It may be called twice, if the first way to
 /// create the file fails.
+///
+/// ```
+/// use tamis_tensor::io::{WriteContents, write_file};
+/// # let path = std::env::temp_dir().join(format!("tamis-contents-{}.txt", std::process::id()));
+/// let body: &WriteContents = &|out| writeln!(out, "1 2 3");
+/// assert_eq!(write_file(&path, body)?, 6);
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub type WriteContents<'a> = dyn Fn(&mut dyn Write) -> io::Result<()> + 'a;
 
 /// Writes the output of `body` to a file, and returns its size in bytes. A failure leaves the old

@@ -63,11 +63,35 @@ impl Default for WriteOptions {
 ///
 /// Floats are written in the shortest form that reads back as the same number; `f32` as the double
 /// it equals.
+///
+/// ```
+/// use tamis_tensor::Tensor;
+/// use tamis_tensor::io::{ReadOptions, WriteOptions, read, write};
+/// # use tamis_ir::Format;
+/// # let path = std::env::temp_dir().join(format!("tamis-write-{}.mtx.gz", std::process::id()));
+/// let values = vec![4.0, 0.0, 1.5, 4.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), 0.0.into())?;
+/// write(&path, &a, &WriteOptions::default())?;
+/// assert!(read(&path, &ReadOptions::default())?.same_values(&a));
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn write(path: impl AsRef<Path>, tensor: &Tensor, options: &WriteOptions) -> Result<WriteReport> {
     write_as(FileKind::of_output(path.as_ref())?, path, tensor, options)
 }
 
 /// Writes a tensor as this kind of file, under any name; `.gz` at the end still compresses it.
+///
+/// ```
+/// use tamis_tensor::Tensor;
+/// use tamis_tensor::io::{FileKind, WriteOptions, write_as};
+/// # let path = std::env::temp_dir().join(format!("tamis-write-as-{}.part", std::process::id()));
+/// let seven = Tensor::scalar(7i64.into());
+/// write_as(FileKind::Frostt, &path, &seven, &WriteOptions::default())?;
+/// assert_eq!(std::fs::read(&path).unwrap(), b"7\n");
+/// # std::fs::remove_file(&path).unwrap();
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn write_as(
     kind: FileKind,
     path: impl AsRef<Path>,
@@ -109,6 +133,16 @@ pub fn write_to(kind: FileKind, out: &mut dyn Write, tensor: &Tensor, options: &
 }
 
 /// The result of writing a tensor.
+///
+/// ```
+/// use tamis_tensor::Tensor;
+/// use tamis_tensor::io::{FileKind, WriteOptions, write_to};
+/// # use tamis_ir::Format;
+/// let x = Tensor::from_dense(&[3], vec![5.0, 0.0, 0.0].into(), &Format::coo(1), 0.0.into())?;
+/// let report = write_to(FileKind::Frostt, &mut Vec::new(), &x, &WriteOptions::default())?;
+/// assert_eq!(report.reads_back_as, Some(vec![1]), "the file ends at the last entry");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteReport {
     /// The number of written bytes, compressed if the file is.
