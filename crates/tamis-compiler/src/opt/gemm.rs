@@ -37,7 +37,7 @@ pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
 fn block(b: &mut Builder, body: Block) -> Block {
     body.into_iter()
         .map(|mut stmt| {
-            if let Some(nest) = Nest::of(b.kernel(), &stmt)
+            if let Some(nest) = ContractionNest::of(b.kernel(), &stmt)
                 && let Some(gemm) = nest.gemm(b)
             {
                 let initial = nest.initialisation(b, &gemm);
@@ -75,7 +75,7 @@ struct NestLoop {
 }
 
 /// Three perfectly nested loops with declarations, around one store.
-struct Nest {
+struct ContractionNest {
     loops: [NestLoop; 3],
     /// The declarations inside, outer ones first.
     declared: Vec<(VarId, ExprId)>,
@@ -94,8 +94,8 @@ struct LinearForm {
     rest: ExprId,
 }
 
-impl Nest {
-    fn of(kernel: &Kernel, stmt: &Stmt) -> Option<Nest> {
+impl ContractionNest {
+    fn of(kernel: &Kernel, stmt: &Stmt) -> Option<ContractionNest> {
         let (mut loops, mut declared) = (Vec::new(), Vec::new());
         let mut at = stmt;
         let (buffer, index, value) = loop {
@@ -105,7 +105,7 @@ impl Nest {
             }
             loops.push(NestLoop { var: *var, start: *start, stop: *stop });
             if loops.len() == 2
-                && let Some(nest) = Nest::of_accumulation(kernel, &mut loops, &mut declared, body)
+                && let Some(nest) = ContractionNest::of_accumulation(kernel, &mut loops, &mut declared, body)
             {
                 return Some(nest);
             }
@@ -122,7 +122,7 @@ impl Nest {
             }
         };
         let loops = loops.try_into().ok()?;
-        Some(Nest { loops, declared, buffer, index, value, accumulator: None, budget: Cell::new(BUDGET) })
+        Some(ContractionNest { loops, declared, buffer, index, value, accumulator: None, budget: Cell::new(BUDGET) })
     }
 
     /// The body of two loops that adds up a variable in a third, and stores it.
@@ -131,7 +131,7 @@ impl Nest {
         loops: &mut Vec<NestLoop>,
         declared: &mut Vec<(VarId, ExprId)>,
         body: &[Stmt],
-    ) -> Option<Nest> {
+    ) -> Option<ContractionNest> {
         let [lets @ .., Stmt::Let { var, value: start }, inner, Stmt::Store { buffer, index, value }] = body else {
             return None;
         };
@@ -149,7 +149,7 @@ impl Nest {
         }
         loops.push(NestLoop { var: *counter, start: *first, stop: *stop });
         let accumulator = Some((*var, *start));
-        Some(Nest {
+        Some(ContractionNest {
             loops: std::mem::take(loops).try_into().ok()?,
             declared: std::mem::take(declared),
             buffer: *buffer,
@@ -194,15 +194,15 @@ impl Nest {
             return None;
         }
         // Each declaration in terms of what stands before the loops.
-        let mut resolver = Resolver::default();
+        let mut inliner = LetInliner::default();
         for (var, value) in &self.declared {
-            let value = resolver.resolve(b, *value);
-            resolver.vars.insert(*var, value);
+            let value = inliner.inline(b, *value);
+            inliner.vars.insert(*var, value);
         }
-        let (index, value) = (resolver.resolve(b, self.index), resolver.resolve(b, self.value));
+        let (index, value) = (inliner.inline(b, self.index), inliner.inline(b, self.value));
         if let Some((_, start)) = self.accumulator
             && !self.is_invariant(b, start)
-            && resolver.resolve(b, start) != b.load(self.buffer, index)
+            && inliner.inline(b, start) != b.load(self.buffer, index)
         {
             return None;
         }
@@ -367,30 +367,30 @@ impl Nest {
 
 /// Expressions with the values of declared variables in their place.
 #[derive(Default)]
-struct Resolver {
+struct LetInliner {
     vars: FxHashMap<VarId, ExprId>,
-    resolved: FxHashMap<ExprId, ExprId>,
+    inlined: FxHashMap<ExprId, ExprId>,
 }
 
-impl Resolver {
-    fn resolve(&mut self, b: &mut Builder, id: ExprId) -> ExprId {
-        if let Some(known) = self.resolved.get(&id) {
+impl LetInliner {
+    fn inline(&mut self, b: &mut Builder, id: ExprId) -> ExprId {
+        if let Some(known) = self.inlined.get(&id) {
             return *known;
         }
-        let resolved = match b.kernel().expr(id).clone() {
+        let inlined = match b.kernel().expr(id).clone() {
             Expr::Var(var) => self.vars.get(&var).copied().unwrap_or(id),
             Expr::Load(buffer, index) => {
-                let index = self.resolve(b, index);
+                let index = self.inline(b, index);
                 b.load(buffer, index)
             }
             Expr::Call(op, dtype, operands) => {
-                let operands: Vec<ExprId> = operands.iter().map(|operand| self.resolve(b, *operand)).collect();
+                let operands: Vec<ExprId> = operands.iter().map(|operand| self.inline(b, *operand)).collect();
                 b.call_in(op, dtype, &operands)
             }
             Expr::Const(_) | Expr::Vector(_) => id,
         };
-        self.resolved.insert(id, resolved);
-        resolved
+        self.inlined.insert(id, inlined);
+        inlined
     }
 }
 

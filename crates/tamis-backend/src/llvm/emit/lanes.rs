@@ -304,7 +304,7 @@ impl Emitter<'_> {
         self.active.is_some() && !self.is_speculatable(id, &mut { usize::MAX })
     }
 
-    /// Remembers the start of an immutable variable that is a ramp.
+    /// Records the start of an immutable variable that is a ramp.
     pub(super) fn define_ramp(&mut self, var: VarId, value: ExprId) {
         if self.kernel.var(var).lanes > 1
             && !self.kernel.var(var).mutable

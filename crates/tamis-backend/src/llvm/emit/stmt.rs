@@ -38,7 +38,7 @@ impl Emitter<'_> {
                 self.in_bounds(*buffer, &index);
                 self.store(*buffer, &index, &value);
             }
-            // Threads of a block are legalised, and one thread waits for nobody.
+            // Threads of a block are legalised; a single thread never waits.
             Stmt::Barrier => {}
             Stmt::Prefetch { buffer, index, distance, locality } => {
                 let index = self.index(*index);
