@@ -19,7 +19,7 @@ impl Emitter<'_> {
         });
         let sizes = self.array(&sizes);
         let name = format!("tamis_gemm_{dtype}");
-        let pointers = vec!["ptr"; 6].join(", ");
+        let pointers = ["ptr"; 6].join(", ");
         self.declare(&name, || format!("declare void @{name}(ptr, {}, {pointers}) nounwind", ty(dtype)));
         let views: Vec<String> =
             views.iter().map(|(address, strides)| format!("ptr {address}, ptr {strides}")).collect();
