@@ -4,7 +4,7 @@
 use super::{ExprId, IndexId, TensorId, VarId};
 use crate::algebra::{Op, Value};
 
-/// An expression; operands are ids in the same [`ExprPool`].
+/// An expression; operands are ids in the same [`ExprPool`](super::ExprPool).
 ///
 /// ```
 /// use tamis_ir::program::Expr;
