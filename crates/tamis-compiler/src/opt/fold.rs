@@ -154,13 +154,13 @@ fn integers(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -
                 }
                 _ => return None,
             };
-            // (a + b) - a, (a + b) - b
+            // (a + b) - a, (a + b) - b. An operand of another type was converted.
             if op == Op::Sub && inner == Op::Add && (first == right || second == right) {
-                return Some(if first == right { second } else { first });
+                return Some(cast(b, if first == right { second } else { first }, dtype));
             }
             // (a - b) + b
             if op == Op::Add && inner == Op::Sub && second == right {
-                return Some(first);
+                return Some(cast(b, first, dtype));
             }
             let (inner_constant, constant) = (b.as_constant(second)?, y?);
             let negative = |v: Value| eval(Op::Neg, dtype, &[v]);
