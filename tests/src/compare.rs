@@ -6,9 +6,11 @@ use crate::lowered::{self, Engine, RunError, Stage};
 use crate::random::Random;
 use crate::shrink::shrink;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use tamis::compile::{CompileOptions, Executable, Signature};
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::{Code, Program, Value};
 use tamis_tensor::Tensor;
+use tamis_tensor::threads::with_threads_always;
 
 /// The kernel interpreter, with a budget of statements.
 pub const INTERPRETED: Engine = Engine::Interpreter(3_000_000);
@@ -35,6 +37,30 @@ pub fn oracle(program: &Program, tensors: &[Tensor]) -> Option<Vec<Vec<Value>>> 
     let (sparse, strict) = (run(false)?, run(true)?);
     let same = sparse.iter().flatten().zip(strict.iter().flatten()).all(|(x, y)| x.same_number(*y));
     same.then_some(sparse)
+}
+
+/// Compiles a program and compares its results with those of the interpreter, on one thread and on
+/// three, with equal values up to `rough`.
+pub fn compiled_on_threads(text: &str, tensors: &[Tensor], options: &CompileOptions, rough: f64) -> Executable {
+    let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
+    let references: Vec<&Tensor> = tensors.iter().collect();
+    let executable = tamis::compile(&program, &Signature::of(&references), options);
+    let executable = executable.unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
+    let wanted = oracle(&program, tensors).expect("the interpreter runs it");
+    // Reused memory is dirty.
+    let noise: Vec<Vec<f64>> = (1..40).map(|k| vec![1e300; 8 * k]).collect();
+    drop(noise);
+    for threads in [1, 3] {
+        let results = with_threads_always(threads, || executable.call(&references)).unwrap_or_else(|d| panic!("{d}"));
+        for ((name, result), wanted) in results.iter().zip(&wanted) {
+            let got = result.to_dense().unwrap();
+            assert_eq!(wanted.len(), got.len());
+            for (k, wanted) in wanted.iter().enumerate() {
+                assert!(close(*wanted, got.get(k), rough), "{name}[{k}]: {wanted} is {}\n{text}", got.get(k));
+            }
+        }
+    }
+    executable
 }
 
 /// The stages and engines to run.

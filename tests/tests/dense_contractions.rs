@@ -2,11 +2,12 @@
 //! loops are around them, and agree with the interpreter on one thread and on several.
 
 use tamis::Program;
-use tamis::compile::{CompileOptions, Signature};
+use tamis::compile::CompileOptions;
 use tamis_ir::{DType, FormatSpec, Value};
-use tamis_tensor::threads::with_threads_always;
 use tamis_tensor::{Tensor, ValueArray};
-use tamis_tests::compare::{close, oracle};
+use tamis_tests::compare::compiled_on_threads;
+use tamis_tests::counted::count;
+use tamis_tests::lowered::Engine;
 
 /// Small integers, so that sums are exact in any order.
 fn tensor(shape: &[u64], dtype: DType, format: &str) -> Tensor {
@@ -24,22 +25,8 @@ fn tensor(shape: &[u64], dtype: DType, format: &str) -> Tensor {
 /// Runs a program and compares it with the interpreter; returns whether its kernel has a matrix
 /// multiplication.
 fn multiplies(text: &str, tensors: &[Tensor], strict: bool) -> bool {
-    let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
-    let references: Vec<&Tensor> = tensors.iter().collect();
     let options = CompileOptions { strict, ..CompileOptions::default() };
-    let executable = tamis::compile(&program, &Signature::of(&references), &options);
-    let executable = executable.unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
-    let wanted = oracle(&program, tensors).expect("the interpreter runs it");
-    for threads in [1, 3] {
-        let results = with_threads_always(threads, || executable.call(&references)).unwrap_or_else(|d| panic!("{d}"));
-        for ((name, result), wanted) in results.iter().zip(&wanted) {
-            let got = result.to_dense().unwrap();
-            assert_eq!(wanted.len(), got.len());
-            for (k, wanted) in wanted.iter().enumerate() {
-                assert!(close(*wanted, got.get(k), 0.0), "{name}[{k}]: {wanted} is {}\n{text}", got.get(k));
-            }
-        }
-    }
+    let executable = compiled_on_threads(text, tensors, &options, 0.0);
     executable.kernel().is_some_and(|kernel| kernel.to_string().contains("gemm "))
 }
 
@@ -63,6 +50,16 @@ fn dense_contractions_are_matrix_multiplications() {
             }
         }
     }
+}
+
+/// Counts are those of the loops, whose iterations a matrix multiplication stands for.
+#[test]
+fn iterations_of_contractions_are_counted() {
+    let tensors = [tensor(&[24, 21], DType::F64, "dense"), tensor(&[21, 26], DType::F64, "dense")];
+    let text = program("dense", "C[i,k] += A[i,j] * B[j,k]", "i, j, k");
+    let counted = count(&Program::parse(&text).unwrap(), &tensors, Engine::Native).unwrap();
+    let visits = ["i", "j", "k"].map(|index| counted.visits(index));
+    assert_eq!(visits, [24, 24 * 21, 24 * 21 * 26]);
 }
 
 #[test]

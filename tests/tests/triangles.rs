@@ -2,13 +2,11 @@
 //! assigned by its own row if no earlier iteration can add to it. Results agree with the
 //! interpreter.
 
-use tamis::Program;
-use tamis::compile::{CompileOptions, Signature};
+use tamis::compile::CompileOptions;
 use tamis_ir::{FormatSpec, Value};
 use tamis_tensor::gallery::random_nnz;
-use tamis_tensor::threads::with_threads_always;
 use tamis_tensor::{Combine, Coordinates, Tensor};
-use tamis_tests::compare::{close, oracle};
+use tamis_tests::compare::compiled_on_threads;
 
 fn matrix(rows: u64, columns: u64, entries: u64, format: &str) -> Tensor {
     let format = FormatSpec::parse(format).unwrap().with_rank(2).unwrap();
@@ -27,26 +25,8 @@ fn dense(shape: &[u64]) -> Tensor {
 /// Runs a program on one thread and on three, compares it with the interpreter, and returns whether
 /// its result is initialised with the fill value first.
 fn filled_before(text: &str, tensors: &[Tensor]) -> bool {
-    let program = Program::parse(text).unwrap_or_else(|d| panic!("{}", d.render(false)));
-    let references: Vec<&Tensor> = tensors.iter().collect();
-    let (signature, options) = (Signature::of(&references), CompileOptions::default());
-    let executable =
-        tamis::compile(&program, &signature, &options).unwrap_or_else(|d| panic!("{text}\n{}", d.render(false)));
-    let wanted = oracle(&program, tensors).expect("the interpreter runs it");
-    // Reused memory is dirty.
-    let noise: Vec<Vec<f64>> = (1..40).map(|k| vec![1e300; 8 * k]).collect();
-    drop(noise);
-    for threads in [1, 3] {
-        let results = with_threads_always(threads, || executable.call(&references)).unwrap_or_else(|d| panic!("{d}"));
-        for ((name, result), wanted) in results.iter().zip(&wanted) {
-            let got = result.to_dense().unwrap();
-            assert_eq!(wanted.len(), got.len());
-            for (k, wanted) in wanted.iter().enumerate() {
-                assert!(close(*wanted, got.get(k), 1e-9), "{name}[{k}]: {wanted} is {}\n{text}", got.get(k));
-            }
-        }
-    }
-    let kernel = tamis::explain(&program, &signature, &options).unwrap().kernel().to_string();
+    let executable = compiled_on_threads(text, tensors, &CompileOptions::default(), 1e-9);
+    let kernel = executable.kernel().expect("it is compiled").to_string();
     kernel.lines().any(|line| line.starts_with("    fill "))
 }
 

@@ -57,12 +57,12 @@ fn kernel(case: &WorkspaceCase) -> Kernel {
     let (zero, one, iterations) = (b.int(0), b.int(1), b.int(case.iterations));
     b.emit(Stmt::Grow { buffer: counts, len: one, fill: None });
     b.store(counts, zero, zero);
-    b.count("turn", zero, iterations, |b, turn| {
+    b.count("iteration", zero, iterations, |b, iteration| {
         b.emit(Stmt::Reset { workspace: workspace.clone(), sizes: sizes.clone() });
         // Finalized entries remain, and can be updated.
         for _ in 0..if case.again { 2 } else { 1 } {
             // Later rounds insert fewer entries.
-            b.count("e", turn, len, |b, e| {
+            b.count("e", iteration, len, |b, e| {
                 let tuple = keys.iter().map(|key| b.load(*key, e)).collect();
                 let place = b.insert(&workspace, tuple);
                 let value = b.load(given, e);

@@ -176,8 +176,8 @@ pub fn compile_checked(
     timed("lower", start.elapsed(), &lowered.kernel);
     check_size(program, &lowered.kernel)?;
     let kernel = std::mem::replace(&mut lowered.kernel, Builder::new("").finish());
-    lowered.kernel =
-        opt::optimise_with(kernel, &opt::Options { strict: options.strict, ..opt::Options::default() }, &mut timed);
+    let optimiser = opt::Options { strict: options.strict, count: options.count, ..opt::Options::default() };
+    lowered.kernel = opt::optimise_with(kernel, &optimiser, &mut timed);
     let counting = lowered.visits.map(|buffer| {
         let start = Instant::now();
         let (kernel, counting) = counts::instrument(&lowered.kernel, buffer, program.indices.len());

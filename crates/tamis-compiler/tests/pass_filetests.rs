@@ -106,7 +106,7 @@ fn after(pass: &str, blocks: &[Fence]) -> Result<String, String> {
     let pass = PASSES.iter().chain(VECTOR_PASSES).find(|row| row.name == pass).ok_or("there is no such pass")?;
     let words: Vec<&str> = find("options").unwrap_or("").split_whitespace().collect();
     let target = words.iter().find_map(|word| VectorTarget::named(word)).unwrap_or_default();
-    let options = Options { strict: words.contains(&"strict"), target };
+    let options = Options { strict: words.contains(&"strict"), target, count: false };
     let after = (pass.run)(before.clone(), &options);
     after.verify()?;
     if let Some(lines) = find("inputs") {

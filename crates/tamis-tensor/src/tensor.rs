@@ -203,9 +203,9 @@ impl Tensor {
     /// use tamis_ir::{Format, Value};
     /// use tamis_tensor::{LevelArrays, Tensor};
     /// let (levels, values) = (vec![LevelArrays::default()], Some(vec![1.0, 2.0, 0.0].into()));
-    /// let (format, fill) = (Format::dense(1), Value::F64(0.0));
+    /// let (dense, fill) = (Format::dense(1), Value::F64(0.0));
     /// // SAFETY: a dense level has no arrays, and the values are of the type of the fill.
-    /// let x = unsafe { Tensor::from_longer_parts_unchecked(&[2], &format, levels, values, fill)? };
+    /// let x = unsafe { Tensor::from_longer_parts_unchecked(&[2], &dense, levels, values, fill)? };
     /// assert_eq!(x.values().map(|values| values.len()), Some(2));
     /// # Ok::<(), tamis_ir::Diagnostics>(())
     /// ```

@@ -13,8 +13,7 @@ use tamis_compiler::pipeline::{self, Compilation, PassReport};
 use tamis_compiler::schedule::classify;
 use tamis_ir::algebra::Kind;
 use tamis_ir::diag::did_you_mean;
-use tamis_ir::kernel::BufferId;
-use tamis_ir::kernel::Kernel;
+use tamis_ir::kernel::{BufferId, Kernel, Stmt};
 use tamis_ir::program::{Attributes, StmtId, StmtKind};
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program};
 use tamis_tensor::levels::{ArrayRole, level_type};
@@ -190,6 +189,11 @@ impl Explanation {
         }
         lines.extend(self.shared_patterns());
         lines.extend(self.workspace_memory());
+        let mut multiplies = false;
+        self.compilation.lowered.kernel.visit(&mut |stmt| multiplies |= matches!(stmt, Stmt::Gemm(_)));
+        if multiplies {
+            lines.push("dense contractions are matrix multiplications (GEMM) where they are large enough".to_string());
+        }
         lines
     }
 

@@ -4,7 +4,8 @@
 //! In: a kernel. Out: the same kernel, in which three nested loops around
 //! `C[..] = C[..] + A[..] * B[..]`, with affine subscripts and more factors that do not depend on
 //! the loops, are the alternative to a [`Gemm`] of the same sizes. The innermost loop may also add
-//! up a variable, which is stored behind it. Loops around them, sparse or dense, stay. The order of a sum changes, so nothing happens under `strict`.
+//! up a variable, which is stored behind it. Loops around them, sparse or dense, stay. The order of
+//! a sum changes, so nothing happens under `strict`; nor where iterations are counted.
 
 use super::{Editor, Options};
 use rustc_hash::FxHashMap;
@@ -26,7 +27,7 @@ const MAX_FACTORS: usize = 16;
 const MIN_SIDE: i64 = 4;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
-    if options.strict {
+    if options.strict || options.count {
         return kernel;
     }
     let (mut editor, body) = Editor::new(kernel, options);

@@ -49,6 +49,8 @@ pub struct Options {
     pub strict: bool,
     /// The processor that vectors are made for.
     pub target: VectorTarget,
+    /// Iterations will be counted, so loops stay loops.
+    pub count: bool,
 }
 
 /// A pass over kernels.

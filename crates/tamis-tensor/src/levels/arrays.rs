@@ -245,7 +245,8 @@ impl ArraySpec {
     /// use tamis_ir::format::LevelKind;
     /// use tamis_tensor::levels::level_type;
     /// // Three rows with ten entries and 100 columns.
-    /// let lengths = level_type(LevelKind::Sparse)?.arrays.iter().map(|array| array.len(3, 10, 100));
+    /// let arrays = level_type(LevelKind::Sparse)?.arrays.iter();
+    /// let lengths = arrays.map(|array| array.len(3, 10, 100));
     /// assert!(lengths.eq([Some(4), Some(10)]), "`pos` and `crd`");
     /// # Ok::<(), tamis_ir::Diagnostics>(())
     /// ```

@@ -13,6 +13,9 @@ impl KernelInterpreter<'_> {
         let [m, n, k] = [self.int(m)?, self.int(n)?, self.int(k)?];
         let products = [m, n, k].iter().fold(1u64, |all, size| all.saturating_mul((*size).max(0) as u64));
         self.budget = self.budget.checked_sub(products).ok_or(Failure::Budget)?;
+        if products == 0 {
+            return Ok(());
+        }
         let alpha = self.eval(gemm.alpha)?;
         let [c, a, b] = [self.view(gemm.c)?, self.view(gemm.a)?, self.view(gemm.b)?];
         let at = |[offset, rows, columns]: [i64; 3], i: i64, j: i64| {
