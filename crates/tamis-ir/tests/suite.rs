@@ -2,6 +2,7 @@
 
 mod adjoint;
 mod derivatives;
+mod elementary;
 mod hostile_programs;
 mod kernel_kinds;
 mod kernel_text;

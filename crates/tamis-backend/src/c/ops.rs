@@ -4,8 +4,8 @@
 use super::expr::{Prec, wrap};
 use super::{Printer, helpers, value_type};
 use tamis_ir::algebra::{
-    BoolExpansion, C, ComparisonOp, ComplexExpansion, Elementwise, FloatExpansion, IntExpansion, Lowering, Op,
-    Predicate,
+    BoolExpansion, C, ComparisonOp, ComplexExpansion, Elementary, Elementwise, FloatExpansion, IntExpansion, Lowering,
+    Op, Predicate,
 };
 use tamis_ir::kernel::{Expr, ExprId};
 use tamis_ir::{DType, Kind};
@@ -231,7 +231,8 @@ impl ExpandInC for FloatExpansion {
         let text = match self {
             FloatExpansion::Relu => "a <= 0 ? 0 : a",
             FloatExpansion::Sign => "a < 0 || a > 0 ? copysign@(1, a) : a",
-            FloatExpansion::Sigmoid => "1 / (1 + exp@(-a))",
+            FloatExpansion::Elementary(Elementary::Sigmoid) => "1 / (1 + exp@(-a))",
+            FloatExpansion::Elementary(_) => return CSpelling::Call(library(op.info().name, dtype)),
         };
         CSpelling::Call(printer.helper(helpers::expression(op, dtype, 1, text)))
     }

@@ -85,6 +85,46 @@ const X86_64: [&str; 77] = [
     "core_4th_gen_avx",
 ];
 
+/// Those without fused multiply-adds.
+pub(super) const WITHOUT_FMA: [&str; 36] = [
+    "amdfam10",
+    "athlon-fx",
+    "athlon64",
+    "athlon64-sse3",
+    "atom",
+    "barcelona",
+    "bdver1",
+    "bonnell",
+    "btver1",
+    "btver2",
+    "core-avx-i",
+    "core2",
+    "corei7",
+    "corei7-avx",
+    "core_2_duo_ssse3",
+    "core_2_duo_sse4_1",
+    "core_i7_sse4_2",
+    "core_2nd_gen_avx",
+    "generic",
+    "goldmont",
+    "goldmont-plus",
+    "ivybridge",
+    "k8",
+    "k8-sse3",
+    "nehalem",
+    "nocona",
+    "opteron",
+    "opteron-sse3",
+    "penryn",
+    "sandybridge",
+    "silvermont",
+    "slm",
+    "tremont",
+    "westmere",
+    "x86-64",
+    "x86-64-v2",
+];
+
 /// The features that affect the code of kernels and can be disabled.
 const X86_64_FEATURES: [&str; 35] = [
     "adx",

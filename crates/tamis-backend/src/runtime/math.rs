@@ -8,7 +8,7 @@
 
 use std::sync::LazyLock;
 use tamis_ir::DType;
-use tamis_ir::algebra::{Elementwise, Evaluation, Form, IntExpansion, Lowering, Op, TABLE};
+use tamis_ir::algebra::{Elementwise, Evaluation, FloatExpansion, Form, IntExpansion, Lowering, Op, TABLE};
 
 /// The symbol of the function that computes an operator in a type.
 pub(crate) fn name(op: Op, dtype: DType) -> String {
@@ -44,7 +44,8 @@ fn exported(function: &Elementwise) -> Vec<(DType, usize)> {
     if function.int == Lowering::Expansion(IntExpansion::Power) {
         export!(I64 i64, U64 u64);
     }
-    if matches!(function.float, Lowering::Call { .. }) {
+    // A target without fused multiply-adds calls elementary functions, too.
+    if matches!(function.float, Lowering::Call { .. } | Lowering::Expansion(FloatExpansion::Elementary(_))) {
         export!(F32 f32, F64 f64);
     }
     if matches!(function.complex, Lowering::Call { .. }) {

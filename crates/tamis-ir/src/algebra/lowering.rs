@@ -6,7 +6,7 @@
 //! operators are [`Form::Elementwise`]: functions of operands of one type, with one [`Lowering`]
 //! per kind of type.
 
-use super::{DType, Evaluation, Kind, UserOp};
+use super::{DType, Elementary, Evaluation, Kind, UserOp};
 
 /// The class of an operator, by how its operands are evaluated.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +143,8 @@ pub enum IntExpansion {
 pub enum FloatExpansion {
     Relu,
     Sign,
-    Sigmoid,
+    /// A function that is built of exact operations, or called where fused multiply-adds are slow.
+    Elementary(Elementary),
 }
 
 /// Expansions on complex numbers.

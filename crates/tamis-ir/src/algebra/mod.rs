@@ -2,6 +2,7 @@
 
 mod complex;
 mod dtype;
+mod elementary;
 mod eval;
 mod laws;
 mod lowering;
@@ -13,6 +14,7 @@ mod user;
 mod value;
 
 pub use dtype::{DType, Kind, UnknownDType};
+pub use elementary::{BitOp, Elementary, FloatBuilder};
 pub use eval::{Binary, ComplexBinary, ComplexUnary, Evaluation, Unary, eval};
 pub use laws::LawViolation;
 pub use lowering::{BoolExpansion, C, ComparisonOp, ComplexExpansion, Elementwise, FloatExpansion, Form, IntExpansion};

@@ -1,6 +1,7 @@
 //! Scalar arithmetic on integers and floats beyond the standard library, for definitions of
 //! operators.
 
+use super::elementary::{Elementary, evaluate};
 use num_complex::ComplexFloat;
 
 /// Integer arithmetic that wraps around and never fails.
@@ -81,6 +82,7 @@ int!(i8, i16, i32, i64, u8, u16, u32, u64);
 /// Float arithmetic that is generic over the precision.
 pub(super) trait Float: ComplexFloat<Real = Self> + PartialOrd {
     fn from_i32(x: i32) -> Self;
+    fn elementary(self, function: Elementary) -> Self;
     fn area_sinh(self) -> Self;
     fn area_cosh(self) -> Self;
     fn fmod(self, b: Self) -> Self;
@@ -96,6 +98,7 @@ macro_rules! float {
     ($($t:ty),*) => {$(
         impl Float for $t {
             fn from_i32(x: i32) -> Self { x as $t }
+            fn elementary(self, function: Elementary) -> Self { evaluate(function, self) }
             // For large numbers, the square under the root would overflow.
             fn area_sinh(self) -> Self {
                 if self.abs() > 1e8 { (self.abs().ln() + std::f64::consts::LN_2 as $t).copysign(self) } else { <$t>::asinh(self) }

@@ -9,6 +9,7 @@
 // Expressions of rows are instantiated for every type of a class, some of which need less.
 #![allow(clippy::needless_update, clippy::redundant_closure_call, clippy::unnecessary_min_or_max)]
 
+use super::elementary::Elementary;
 use super::eval::{Evaluation, binary, unary};
 use super::lowering::{BoolExpansion, ComplexExpansion, FloatExpansion, IntExpansion};
 use super::lowering::{C, ComparisonOp, Elementwise, Form, Lowering, Predicate};
@@ -180,6 +181,17 @@ const fn math(name: &'static str, typing: Typing, summary: &'static str, f: Eval
         Typing::Float { complex: true } => row.complex(library(name)),
         _ => row,
     }
+}
+
+/// A function that every back end builds from its definition.
+const fn elementary(
+    name: &'static str,
+    typing: Typing,
+    summary: &'static str,
+    function: Elementary,
+    f: Evaluation,
+) -> OpInfo {
+    math(name, typing, summary, f).float(Lowering::Expansion(FloatExpansion::Elementary(function)))
 }
 
 const fn comparison(
@@ -496,34 +508,54 @@ operators! {
         .derivative(&["0.5 / sqrt(x)"]),
     Cbrt => math("cbrt", REAL_FLOAT, "cube root", unary! { float |x| x.cbrt(); })
         .derivative(&["1 / (3 * cbrt(x) * cbrt(x))"]),
-    Exp => math("exp", FLOAT, "exponential, e to the power of x", unary! {
-            float |x| x.exp();
+    Exp => elementary("exp", FLOAT, "exponential, e to the power of x", Elementary::Exp, unary! {
+            float |x| x.elementary(Elementary::Exp);
             complex |z| complex::exp(z);
         })
         .derivative(&["exp(x)"]),
-    Exp2 => math("exp2", REAL_FLOAT, "2 to the power of x", unary! { float |x| x.exp2(); })
+    Exp2 => elementary("exp2", REAL_FLOAT, "2 to the power of x", Elementary::Exp2, unary! {
+            float |x| x.elementary(Elementary::Exp2);
+        })
         .derivative(&["0.6931471805599453 * exp2(x)"]),
-    Expm1 => math("expm1", REAL_FLOAT, "exponential minus 1: exp(x) - 1, exact near 0", unary! {
-            float |x| x.exp_m1();
+    Expm1 => elementary("expm1", REAL_FLOAT, "exponential minus 1: exp(x) - 1, exact near 0", Elementary::Expm1, unary! {
+            float |x| x.elementary(Elementary::Expm1);
         })
         .derivative(&["exp(x)"])
         .on_complex("exp({0}) - 1"),
-    Log => math("log", FLOAT, "natural logarithm", unary! { float |x| x.ln(); complex |z| complex::log(z); })
+    Log => elementary("log", FLOAT, "natural logarithm", Elementary::Log, unary! {
+            float |x| x.elementary(Elementary::Log);
+            complex |z| complex::log(z);
+        })
         .derivative(&["1 / x"]),
-    Log2 => math("log2", REAL_FLOAT, "binary logarithm", unary! { float |x| x.log2(); })
+    Log2 => elementary("log2", REAL_FLOAT, "binary logarithm", Elementary::Log2, unary! {
+            float |x| x.elementary(Elementary::Log2);
+        })
         .derivative(&["1.4426950408889634 / x"])
         .on_complex("log({0}) * 1.4426950408889634"),
-    Log10 => math("log10", REAL_FLOAT, "decimal logarithm", unary! { float |x| x.log10(); })
+    Log10 => elementary("log10", REAL_FLOAT, "decimal logarithm", Elementary::Log10, unary! {
+            float |x| x.elementary(Elementary::Log10);
+        })
         .derivative(&["0.4342944819032518 / x"])
         .on_complex("log({0}) * 0.4342944819032518"),
-    Log1p => math("log1p", REAL_FLOAT, "logarithm of 1 + x, exact near 0", unary! { float |x| Float::ln_1p(x); })
+    Log1p => elementary("log1p", REAL_FLOAT, "logarithm of 1 + x, exact near 0", Elementary::Log1p, unary! {
+            float |x| x.elementary(Elementary::Log1p);
+        })
         .derivative(&["1 / (1 + x)"])
         .on_complex("log(1 + {0})"),
-    Sin => math("sin", FLOAT, "sine", unary! { float |x| x.sin(); complex |z| complex::sin(z); })
+    Sin => elementary("sin", FLOAT, "sine", Elementary::Sin, unary! {
+            float |x| x.elementary(Elementary::Sin);
+            complex |z| complex::sin(z);
+        })
         .derivative(&["cos(x)"]),
-    Cos => math("cos", FLOAT, "cosine", unary! { float |x| x.cos(); complex |z| complex::cos(z); })
+    Cos => elementary("cos", FLOAT, "cosine", Elementary::Cos, unary! {
+            float |x| x.elementary(Elementary::Cos);
+            complex |z| complex::cos(z);
+        })
         .derivative(&["-sin(x)"]),
-    Tan => math("tan", FLOAT, "tangent", unary! { float |x| x.tan(); complex |z| complex::tan(z); })
+    Tan => elementary("tan", FLOAT, "tangent", Elementary::Tan, unary! {
+            float |x| x.elementary(Elementary::Tan);
+            complex |z| complex::tan(z);
+        })
         .derivative(&["1 + tan(x) * tan(x)"]),
     Asin => math("asin", FLOAT, "inverse sine", unary! { float |x| x.asin(); complex |z| complex::asin(z); })
         .derivative(&["1 / sqrt(1 - x * x)"])
@@ -541,7 +573,10 @@ operators! {
         .derivative(&["cosh(x)"]),
     Cosh => math("cosh", FLOAT, "hyperbolic cosine", unary! { float |x| x.cosh(); complex |z| complex::cosh(z); })
         .derivative(&["sinh(x)"]),
-    Tanh => math("tanh", FLOAT, "hyperbolic tangent", unary! { float |x| x.tanh(); complex |z| complex::tanh(z); })
+    Tanh => elementary("tanh", FLOAT, "hyperbolic tangent", Elementary::Tanh, unary! {
+            float |x| x.elementary(Elementary::Tanh);
+            complex |z| complex::tanh(z);
+        })
         .derivative(&["1 - tanh(x) * tanh(x)"]),
     Asinh => math("asinh", FLOAT, "inverse hyperbolic sine", unary! {
             float |x| x.area_sinh();
@@ -561,12 +596,14 @@ operators! {
         })
         .derivative(&["1 / (1 - x * x)"])
         .ufuncs(&["arctanh"]),
-    Sigmoid => function("sigmoid", REAL_FLOAT, "logistic function: 1 / (1 + exp(-x))", unary! {
-            float |x| 1.0 / (1.0 + (-x).exp());
+    Sigmoid => elementary("sigmoid", REAL_FLOAT, "logistic function: 1 / (1 + exp(-x))", Elementary::Sigmoid, unary! {
+            float |x| x.elementary(Elementary::Sigmoid);
         })
-        .float(Lowering::Expansion(FloatExpansion::Sigmoid))
-        .cost(OpCost::Expensive)
         .derivative(&["sigmoid(x) * (1 - sigmoid(x))"]),
+    Erf => elementary("erf", REAL_FLOAT, "error function", Elementary::Erf, unary! {
+            float |x| x.elementary(Elementary::Erf);
+        })
+        .derivative(&["1.1283791670955126 * exp(-x * x)"]),
     Atan2 => math("atan2", REAL_FLOAT, "angle of the point (x, y), written atan2(y, x)", binary! { float |x, y| x.atan2(y); })
         .derivative(&["y / (x * x + y * y)", "-x / (x * x + y * y)"])
         .aliases(&["arctan2"])

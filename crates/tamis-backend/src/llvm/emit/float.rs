@@ -20,12 +20,7 @@ impl Emitter<'_> {
                 let sign = self.intrinsic("copysign", dtype, &[&one, a]);
                 self.op(format!("select {bit} {ordered}, {ty} {sign}, {ty} {a}"))
             }
-            FloatExpansion::Sigmoid => {
-                let negative = self.op(format!("fneg {ty} {a}"));
-                let power = self.call_runtime(Op::Exp, dtype, &[&negative]);
-                let sum = self.op(format!("fadd {ty} {one}, {power}"));
-                self.op(format!("fdiv {ty} {one}, {sum}"))
-            }
+            FloatExpansion::Elementary(function) => self.elementary(function, dtype, a),
         }
     }
 

@@ -9,6 +9,7 @@
 //! Mutable variables are stack slots, which the first pass promotes to registers.
 
 mod cast;
+mod elementary;
 mod expr;
 mod float;
 mod gemm;
@@ -138,6 +139,8 @@ struct Emitter<'a> {
     vector_bytes: usize,
     /// True if float selects use vector blends, for lack of a scalar conditional move.
     needs_blend: bool,
+    /// True if the target has fused multiply-adds.
+    has_fma: bool,
     /// The accumulators that outlive a loop.
     accumulators: Vec<vectorize::LoopAccumulator>,
     /// The loop nesting depth.
@@ -236,6 +239,7 @@ fn emit_function(
         tiles: vectorize::vector_tiles(kernel, vector_bytes),
         vector_bytes,
         needs_blend: vectorize::needs_blend(&options.target),
+        has_fma: elementary::has_fma(&options.target),
         accumulators: Vec::new(),
         depth: 0,
     };
@@ -299,6 +303,11 @@ impl Emitter<'_> {
     /// Emits a conditional branch.
     fn fork(&mut self, condition: &str, then: &str, otherwise: &str) {
         self.line(format!("br i1 {condition}, label %{then}, label %{otherwise}"));
+    }
+
+    /// Emits a conditional branch that is nearly always taken.
+    fn fork_likely(&mut self, condition: &str, then: &str, otherwise: &str) {
+        self.line(format!("br i1 {condition}, label %{then}, label %{otherwise}, !prof !0"));
     }
 
     /// Emits a check that fails unless the condition holds. All failures exit through one block.

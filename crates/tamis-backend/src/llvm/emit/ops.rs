@@ -260,18 +260,34 @@ impl Emitter<'_> {
     }
 }
 
-/// True if an operator on a type calls the runtime library.
+/// True if an operator on a type calls the runtime library, or takes as long as a call.
 pub(super) fn is_called(op: Op, dtype: DType) -> bool {
     let Form::Elementwise(lowerings) = &op.info().form else { return false };
     match dtype.kind() {
         Kind::Bool => matches!(lowerings.bool, Lowering::Call { .. }),
         Kind::Int => matches!(lowerings.int, Lowering::Call { .. } | Lowering::Expansion(IntExpansion::Power)),
         Kind::Float => {
-            matches!(lowerings.float, Lowering::Call { .. } | Lowering::Expansion(FloatExpansion::Sigmoid))
+            matches!(lowerings.float, Lowering::Call { .. } | Lowering::Expansion(FloatExpansion::Elementary(_)))
         }
         Kind::Complex => {
             matches!(lowerings.complex, Lowering::Call { .. } | Lowering::Expansion(ComplexExpansion::Abs))
         }
+    }
+}
+
+/// True if an elementwise operator on a type has instructions on vectors: it is no function of the
+/// runtime library, and no division of integers.
+pub(super) fn has_vector_form(op: Op, dtype: DType) -> bool {
+    let Form::Elementwise(lowerings) = &op.info().form else { return false };
+    match dtype.kind() {
+        Kind::Bool => !matches!(lowerings.bool, Lowering::Call { .. }),
+        Kind::Int => !matches!(
+            lowerings.int,
+            Lowering::Call { .. }
+                | Lowering::Expansion(IntExpansion::Power | IntExpansion::FloorDivide | IntExpansion::Modulo)
+        ),
+        Kind::Float => !matches!(lowerings.float, Lowering::Call { .. }),
+        Kind::Complex => false,
     }
 }
 

@@ -17,10 +17,11 @@ pub(super) use reductions::LoopAccumulator;
 use masked::ActiveLanes;
 
 use super::super::TargetCpu;
+use super::ops::has_vector_form;
 use super::stmt::RELAXED;
 use super::{Emitter, SHORT_TRIP_LANES, Val, stored, ty};
 use rustc_hash::{FxHashMap, FxHashSet};
-use tamis_ir::algebra::Op;
+use tamis_ir::algebra::{Form, Op};
 use tamis_ir::kernel::{BufferId, Elem, Expr, ExprId, Hint, Kernel, Role, Stmt, VarId};
 use tamis_ir::{DType, Kind};
 
@@ -156,6 +157,28 @@ impl<'a> VectorPlan<'a> {
         }
     }
 
+    /// True if the branches of a selection of values can be evaluated in all lanes: the condition is
+    /// a comparison, and reads what they read.
+    fn is_branch_free(&self, operands: &[ExprId]) -> bool {
+        let kernel = self.kernel;
+        let loads = |id: ExprId| {
+            let mut found = Vec::new();
+            kernel.visit_expr(id, &mut |expr| {
+                if let Expr::Load(buffer, index) = expr {
+                    found.push((*buffer, *index));
+                }
+            });
+            found
+        };
+        let compares = matches!(
+            kernel.expr(operands[0]),
+            Expr::Call(op, ..) if matches!(op.info().form, Form::Comparison(_))
+        );
+        let of_type = operands[1..].iter().all(|id| kernel.exprs.dtype(*id) == self.dtype);
+        let known = loads(operands[0]);
+        compares && of_type && operands[1..].iter().all(|id| loads(*id).iter().all(|load| known.contains(load)))
+    }
+
     /// The stride of an expression; `None` if it cannot be vectorised.
     fn stride(&mut self, id: ExprId) -> Option<Stride> {
         if let Some(stride) = self.expr_strides.get(&id) {
@@ -211,10 +234,19 @@ impl<'a> VectorPlan<'a> {
                     {
                         (!strides.contains(&Stride::Vector)).then_some(Stride::Gathered)
                     }
+                    (Op::Select, [Stride::Vector, ..]) => {
+                        let plain = |stride: &Stride| matches!(stride, Stride::Invariant | Stride::Vector);
+                        let fits = *dtype == self.dtype && strides.iter().all(plain);
+                        (fits && self.is_branch_free(operands)).then_some(Stride::Vector)
+                    }
                     _ => {
                         let plain = |stride: &Stride| matches!(stride, Stride::Invariant | Stride::Vector);
-                        let fits = one_type && *dtype == self.dtype && strides.iter().all(plain);
-                        let written = strides.len() > 1 && instruction(*op, *dtype).is_some();
+                        let fits = one_type && strides.iter().all(plain);
+                        let written = match op.info().form {
+                            Form::Elementwise(_) => *dtype == self.dtype && has_vector_form(*op, *dtype),
+                            Form::Comparison(_) => *dtype == self.dtype,
+                            _ => false,
+                        };
                         (fits && written).then_some(Stride::Vector)
                     }
                 }
@@ -706,8 +738,27 @@ impl Emitter<'_> {
             Expr::Vector(_) => "poison".to_string(),
             Expr::Call(op, _, operands) => {
                 let values: Vec<String> = operands.iter().map(|id| self.vector(plan, lanes, *id, known)).collect();
-                let folded = values.into_iter().reduce(|a, b| self.vector_op(*op, plan.dtype, lanes, &a, &b));
-                folded.unwrap_or_default()
+                match (&op.info().form, &values[..]) {
+                    (Form::Comparison(comparison), [a, b]) => {
+                        let [a, b] = [a, b].map(|value| Val::One(value.clone()));
+                        let (op, dtype) = (*comparison, plan.dtype);
+                        self.with_lanes(lanes as u16, |e| e.compare(op, dtype, (&a, dtype), (&b, dtype)))
+                    }
+                    (Form::Select, [mask, a, b]) => {
+                        let [a, b] = [a, b].map(|value| Val::One(value.clone()));
+                        let chosen = self.with_lanes(lanes as u16, |e| e.blend_lanes(mask, plan.dtype, &a, &b));
+                        chosen.re().to_string()
+                    }
+                    (_, [a]) => {
+                        let a = [Val::One(a.clone())];
+                        let result = self.with_lanes(lanes as u16, |e| e.apply(*op, plan.dtype, &a, None));
+                        result.re().to_string()
+                    }
+                    _ => {
+                        let folded = values.into_iter().reduce(|a, b| self.vector_op(*op, plan.dtype, lanes, &a, &b));
+                        folded.unwrap_or_default()
+                    }
+                }
             }
             // The plan has checked that the declaration is in the loop.
             Expr::Var(var) => known.vars.get(var).cloned().unwrap_or_else(|| "poison".into()),
@@ -738,7 +789,11 @@ impl Emitter<'_> {
                 let flags = if float { self.flags } else { "" };
                 self.op(format!("{name} {flags}{vector} {a}, {b}"))
             }
-            None => "poison".into(),
+            None => {
+                let values = [a, b].map(|value| Val::One(value.to_string()));
+                let result = self.with_lanes(lanes as u16, |e| e.apply(op, dtype, &values, None));
+                result.re().to_string()
+            }
         }
     }
 }
