@@ -6,6 +6,7 @@
 //! Transformations that LLVM does well are left to LLVM, unless the emitted text becomes clearer.
 
 mod clone;
+mod coalesce;
 mod compact_ids;
 mod const_prop;
 mod cost;
@@ -88,6 +89,8 @@ pub const PASSES: &[Pass] = &[
     Pass { name: "licm", run: licm::run },
     Pass { name: "drop_redundant_guards", run: unswitch::drop_redundant_guards },
     Pass { name: "inline", run: inline::run },
+    // Bounds are inlined, so that nests of two loops are recognisable.
+    Pass { name: "coalesce", run: coalesce::run },
     Pass { name: "vectorize_legality", run: vectorize_legality::run },
     Pass { name: "unroll", run: unroll::run },
     Pass { name: "split_exprs", run: split_exprs::run },
