@@ -119,7 +119,9 @@ fn constants_are_fitted() {
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(found["error_after"].as_f64().unwrap() <= found["error_before"].as_f64().unwrap() * 1.5, "{found}");
     let saved = tamis::calibrate::Costs::parse(&std::fs::read_to_string(&template).unwrap()).unwrap();
-    assert_eq!(found["constants"]["merge_step"]["after"].as_f64().unwrap(), saved.merge_step);
+    // The reader of JSON may lose the last bit.
+    let shown = found["constants"]["merge_step"]["after"].as_f64().unwrap();
+    assert!((shown - saved.merge_step).abs() <= 1e-12 * shown, "{shown} and {}", saved.merge_step);
     assert!(run(&explain, &template).status.success());
     // Unusable input is reported.
     std::fs::write(&template, "list_step = fast\n").unwrap();

@@ -9,7 +9,7 @@ use tamis_ir::{DType, Value};
 /// A value with more digits than a float.
 struct Reference {
     op: Op,
-    x: Value,
+    operands: Vec<Value>,
     high: f64,
     low: f64,
 }
@@ -21,13 +21,15 @@ fn references() -> Vec<Reference> {
     };
     let bits = |word: &str| u64::from_str_radix(word, 16).unwrap();
     let line = |line: &str| {
-        let [name, dtype, x, high, low] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let words: Vec<&str> = line.split(' ').collect();
+        let [name, dtype, ref operands @ .., high, low] = words[..] else { panic!("{line}") };
         let op = TABLE.iter().find(|row| row.name == name).unwrap().op;
-        let x = match dtype {
-            "f64" => Value::F64(f64::from_bits(bits(x))),
-            _ => Value::F32(f32::from_bits(u32::try_from(bits(x)).unwrap())),
+        let operand = |word: &&str| match dtype {
+            "f64" => Value::F64(f64::from_bits(bits(word))),
+            _ => Value::F32(f32::from_bits(u32::try_from(bits(word)).unwrap())),
         };
-        Reference { op, x, high: f64::from_bits(bits(high)), low: f64::from_bits(bits(low)) }
+        let operands = operands.iter().map(operand).collect();
+        Reference { op, operands, high: f64::from_bits(bits(high)), low: f64::from_bits(bits(low)) }
     };
     text.lines().map(line).collect()
 }
@@ -43,26 +45,26 @@ fn ulp(x: f64, dtype: DType) -> f64 {
 
 #[test]
 fn errors_are_small() {
-    let mut worst: Vec<(Op, DType, f64, Value)> = Vec::new();
-    for Reference { op, x, high, low } in references() {
-        let dtype = x.dtype();
-        let error = match eval(op, dtype, &[x]) {
+    let mut worst: Vec<(Op, DType, f64, Vec<Value>)> = Vec::new();
+    for Reference { op, operands, high, low } in references() {
+        let dtype = operands[0].dtype();
+        let error = match eval(op, dtype, &operands) {
             Value::F64(y) => ((y - high) - low).abs() / ulp(high, dtype),
             Value::F32(y) => ((f64::from(y) - high) - low).abs() / ulp(high, dtype),
             other => panic!("{other:?}"),
         };
         match worst.iter_mut().find(|(other, of, ..)| (*other, *of) == (op, dtype)) {
-            Some(entry) if entry.2 < error => *entry = (op, dtype, error, x),
+            Some(entry) if entry.2 < error => *entry = (op, dtype, error, operands),
             Some(_) => {}
-            None => worst.push((op, dtype, error, x)),
+            None => worst.push((op, dtype, error, operands)),
         }
     }
-    assert_eq!(worst.len(), 26, "13 functions of two types");
-    for (op, dtype, error, x) in worst {
-        println!("{:8} {dtype} {error:.3} ulp at {x:?}", op.info().name);
+    assert_eq!(worst.len(), 28, "14 functions of two types");
+    for (op, dtype, error, operands) in worst {
+        println!("{:8} {dtype} {error:.3} ulp at {operands:?}", op.info().name);
         // The sigmoid is a quotient of a rounded exponential.
         let most = if dtype == DType::F64 || op == Op::Sigmoid { 2.0 } else { 1.5 };
-        assert!(error <= most, "{op:?} of {dtype} at {x:?}: {error} ulp");
+        assert!(error <= most, "{op:?} of {dtype} at {operands:?}: {error} ulp");
     }
 }
 
@@ -122,4 +124,31 @@ fn special_arguments() {
     }
     assert!(matches!(of(Op::Erf, f64::NAN), Value::F64(y) if y.is_nan()));
     assert!(matches!(of(Op::Erf, -0.0), Value::F64(y) if y == 0.0 && y.is_sign_negative()));
+}
+
+/// Powers at zeros, infinities, NaN, and of negative numbers are those of the C library.
+#[test]
+fn special_powers() {
+    let numbers = [0.0, 0.5, 1.0, 2.0, 3.0, 2.5, 1e300, 9007199254740993.0, 4503599627370497.0, f64::INFINITY, 5e-324];
+    let all = || numbers.into_iter().flat_map(|x| [x, -x]).chain([f64::NAN]);
+    for (x, y) in all().flat_map(|x| all().map(move |y| (x, y))) {
+        let same = |found: f64, expected: f64, epsilon: f64| {
+            let near =
+                expected.is_finite() && expected != 0.0 && (found - expected).abs() <= 2.0 * epsilon * expected.abs();
+            near || found == expected && found.is_sign_negative() == expected.is_sign_negative()
+                || found.is_nan() && expected.is_nan()
+        };
+        let Value::F64(found) = eval(Op::Pow, DType::F64, &[Value::F64(x), Value::F64(y)]) else { panic!() };
+        assert!(same(found, x.powf(y), f64::EPSILON), "{x:?} ** {y:?}: {found:?} instead of {:?}", x.powf(y));
+        let (x, y) = (x as f32, y as f32);
+        let Value::F32(found) = eval(Op::Pow, DType::F32, &[Value::F32(x), Value::F32(y)]) else { panic!() };
+        let expected = x.powf(y);
+        assert!(
+            same(found.into(), expected.into(), f32::EPSILON.into()),
+            "{x:?} ** {y:?}: {found:?} instead of {expected:?}"
+        );
+    }
+    for (x, y) in [(3.0, 4.0), (10.0, 15.0), (-2.0, 9.0), (1.5, 2.0), (0.5, -3.0)] {
+        assert_eq!(eval(Op::Pow, DType::F64, &[Value::F64(x), Value::F64(y)]), Value::F64(x.powi(y as i32)));
+    }
 }

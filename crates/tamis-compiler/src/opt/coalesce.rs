@@ -26,7 +26,7 @@ fn block(b: &mut Builder, body: Block) -> Block {
     let mut out = Block::with_capacity(body.len());
     for mut stmt in body {
         let mut conditions = Vec::new();
-        while let Some(nest) = Nest::of(b.kernel(), &stmt) {
+        while let Some(nest) = LoopPair::of(b.kernel(), &stmt) {
             if !nest.has_bounds(b.kernel()) {
                 conditions.push(b.call_in(Op::Lt, DType::I64, &[nest.start, nest.stop]));
             }
@@ -51,15 +51,15 @@ fn block(b: &mut Builder, body: Block) -> Block {
 }
 
 /// Two loops that can be one.
-struct Nest {
+struct LoopPair {
     /// The positions between which the inner loop runs.
     pos: BufferId,
     start: ExprId,
     stop: ExprId,
 }
 
-impl Nest {
-    fn of(kernel: &Kernel, stmt: &Stmt) -> Option<Nest> {
+impl LoopPair {
+    fn of(kernel: &Kernel, stmt: &Stmt) -> Option<LoopPair> {
         let Stmt::For { var, start, stop, body, hint } = stmt else { return None };
         let [Stmt::For { start: first, stop: last, body: inner, hint: inner_hint, .. }] = &body[..] else {
             return None;
@@ -76,7 +76,7 @@ impl Nest {
         let sorted =
             kernel.buffer(*pos).role == Role::Input && kernel.assumptions.contains(&Assumption::Nondecreasing(*pos));
         let fits = serial && pos == same && is_counter(*here) && is_next && sorted && !kernel.var(*var).mutable;
-        (fits && !inner.iter().any(|stmt| uses(kernel, stmt, *var))).then_some(Nest {
+        (fits && !inner.iter().any(|stmt| uses(kernel, stmt, *var))).then_some(LoopPair {
             pos: *pos,
             start: *start,
             stop: *stop,

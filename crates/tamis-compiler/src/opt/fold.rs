@@ -37,7 +37,7 @@ pub(super) fn call(b: &mut Editor, op: Op, dtype: DType, operands: &[ExprId]) ->
             if let Some(folded) = identity(b, op, dtype, *a, *c) {
                 return folded;
             }
-            if let Some(folded) = integers(b, op, dtype, *a, *c) {
+            if let Some(folded) = integers(b, op, dtype, *a, *c).or_else(|| power(b, op, dtype, *a, *c)) {
                 return folded;
             }
         }
@@ -131,6 +131,22 @@ fn identity(b: &mut Editor, op: Op, dtype: DType, left: ExprId, right: ExprId) -
     }
     if is(b, left, info.left_identity) {
         return Some(cast(b, right, dtype));
+    }
+    None
+}
+
+/// Strength reduction of powers: a square is a product, and the inverse of a float a quotient, which
+/// are rounded once, too.
+fn power(b: &mut Editor, op: Op, dtype: DType, base: ExprId, exponent: ExprId) -> Option<ExprId> {
+    let exponent = b.as_constant(exponent).filter(|_| op == Op::Pow && dtype.kind() < Kind::Complex)?;
+    if exponent.same_number(Value::I64(2).cast(exponent.dtype())) {
+        let base = cast(b, base, dtype);
+        return Some(b.call_in(Op::Mul, dtype, &[base, base]));
+    }
+    let inverse = Value::I64(-1).cast(exponent.dtype());
+    if dtype.kind() == Kind::Float && exponent.is_negative() && exponent.same_number(inverse) {
+        let (one, base) = (b.constant(Value::F64(1.0).cast(dtype)), cast(b, base, dtype));
+        return Some(b.call_in(Op::Div, dtype, &[one, base]));
     }
     None
 }

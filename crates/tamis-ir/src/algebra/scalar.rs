@@ -83,6 +83,7 @@ int!(i8, i16, i32, i64, u8, u16, u32, u64);
 pub(super) trait Float: ComplexFloat<Real = Self> + PartialOrd {
     fn from_i32(x: i32) -> Self;
     fn elementary(self, function: Elementary) -> Self;
+    fn to_power(self, b: Self) -> Self;
     fn area_sinh(self) -> Self;
     fn area_cosh(self) -> Self;
     fn fmod(self, b: Self) -> Self;
@@ -98,7 +99,8 @@ macro_rules! float {
     ($($t:ty),*) => {$(
         impl Float for $t {
             fn from_i32(x: i32) -> Self { x as $t }
-            fn elementary(self, function: Elementary) -> Self { evaluate(function, self) }
+            fn elementary(self, function: Elementary) -> Self { evaluate(function, &[self]) }
+            fn to_power(self, b: Self) -> Self { evaluate(Elementary::Pow, &[self, b]) }
             // For large numbers, the square under the root would overflow.
             fn area_sinh(self) -> Self {
                 if self.abs() > 1e8 { (self.abs().ln() + std::f64::consts::LN_2 as $t).copysign(self) } else { <$t>::asinh(self) }

@@ -282,11 +282,11 @@ operators! {
         .no_booleans(),
     Pow => infix("pow", "**", ARITHMETIC, "power; an integer to a negative power is rounded towards 0", binary! {
             int |x, y| x.power(y);
-            float |x, y| x.powf(y);
+            float |x, y| x.to_power(y);
             complex |z, w| complex::power(z, w);
         })
         .int(Lowering::Expansion(IntExpansion::Power))
-        .float(library("pow"))
+        .float(Lowering::Expansion(FloatExpansion::Elementary(Elementary::Pow)))
         .complex(call_or("b == 0 ? 1 : cpow@(a, b)"))
         .right_identity(Constant::One)
         .cost(OpCost::Expensive)

@@ -1,7 +1,7 @@
 """Values of elementary functions with many digits, for `elementary.rs`.
 
 Usage: `python values.py [COUNT] > values.txt` with mpmath. A line holds a function, a type, an
-argument, and the value as a sum of two numbers; all in hexadecimal bits of floats.
+argument (or two), and the value as a sum of two numbers; all in hexadecimal bits of floats.
 """
 
 import math
@@ -67,6 +67,30 @@ def arguments(name: str, dtype: str, ranges: list, count: int) -> list:
     return chosen
 
 
+def powers(dtype: str, count: int) -> list:
+    """Bases and exponents whose powers are normal numbers."""
+    random.seed(f"pow {dtype}")
+    single = dtype == "f32"
+    limit = 126 if single else 1021
+    chosen = []
+    while len(chosen) < count:
+        kind = len(chosen) % 4
+        if kind == 0:
+            x, y = random.uniform(0, 10), random.uniform(-20, 20)
+        elif kind == 1:
+            x = math.ldexp(random.uniform(0.5, 1), random.randint(-limit, limit))
+            y = random.uniform(-limit, limit) / max(1, abs(math.log2(x)))
+        elif kind == 2:
+            x = 1 + math.ldexp(random.uniform(-0.5, 1), -random.randint(1, 20))
+            y = random.uniform(-limit, limit) / abs(math.log2(x))
+        else:
+            x, y = -random.uniform(0.1, 50), float(random.randint(-20, 20))
+        x, y = rounded(x, single), rounded(y, single)
+        if x not in (0, 1) and y != 0 and abs(y * math.log2(abs(x))) < limit:
+            chosen.append((x, y))
+    return chosen
+
+
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 60
     for name, (function, doubles, singles) in FUNCTIONS.items():
@@ -76,6 +100,12 @@ def main() -> None:
                 high = float(y)
                 low = float(y - mpf(high))
                 print(name, dtype, bits(x, dtype == "f32"), wide(high), wide(low))
+    for dtype in ("f64", "f32"):
+        single = dtype == "f32"
+        for x, y in powers(dtype, count):
+            value = mp.power(abs(mpf(x)), mpf(y)) * (-1 if x < 0 and y % 2 == 1 else 1)
+            high = float(value)
+            print("pow", dtype, bits(x, single), bits(y, single), wide(high), wide(float(value - mpf(high))))
 
 
 if __name__ == "__main__":

@@ -19,12 +19,13 @@ pub(super) fn has_fma(target: &TargetCpu) -> bool {
 }
 
 impl Emitter<'_> {
-    /// An elementary function of a float.
-    pub(super) fn elementary(&mut self, function: Elementary, dtype: DType, x: &str) -> String {
+    /// An elementary function of floats.
+    pub(super) fn elementary(&mut self, function: Elementary, dtype: DType, operands: &[&str]) -> String {
         if self.has_fma {
-            function.build(&mut Instructions { emitter: self, dtype }, &x.to_string())
+            let operands: Vec<String> = operands.iter().map(|operand| operand.to_string()).collect();
+            function.build(&mut Instructions { emitter: self, dtype }, &operands)
         } else {
-            self.call_runtime(function.op(), dtype, &[x])
+            self.call_runtime(function.op(), dtype, operands)
         }
     }
 }

@@ -6,7 +6,8 @@ use tamis_ir::DType;
 use tamis_ir::algebra::{ComplexExpansion, FloatExpansion, Op};
 
 impl Emitter<'_> {
-    pub(super) fn expand_float(&mut self, expansion: FloatExpansion, dtype: DType, a: &str) -> String {
+    pub(super) fn expand_float(&mut self, expansion: FloatExpansion, dtype: DType, operands: &[&str]) -> String {
+        let a = operands[0];
         let (ty, bit) = (self.ty(dtype), self.ty(DType::Bool));
         let (zero, one) = (self.all(dtype, "0.0"), self.all(dtype, "1.0"));
         match expansion {
@@ -20,7 +21,7 @@ impl Emitter<'_> {
                 let sign = self.intrinsic("copysign", dtype, &[&one, a]);
                 self.op(format!("select {bit} {ordered}, {ty} {sign}, {ty} {a}"))
             }
-            FloatExpansion::Elementary(function) => self.elementary(function, dtype, a),
+            FloatExpansion::Elementary(function) => self.elementary(function, dtype, operands),
         }
     }
 

@@ -313,7 +313,8 @@ impl ExpandInLlvm for IntExpansion {
 
 impl ExpandInLlvm for FloatExpansion {
     fn expand(self, emitter: &mut Emitter<'_>, dtype: DType, operands: &[&Val], _: Option<Value>) -> Val {
-        Val::One(emitter.expand_float(self, dtype, operands[0].re()))
+        let operands: Vec<&str> = operands.iter().map(|operand| operand.re()).collect();
+        Val::One(emitter.expand_float(self, dtype, &operands))
     }
 }
 

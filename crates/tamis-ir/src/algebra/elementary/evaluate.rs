@@ -4,11 +4,11 @@ use super::{BitOp, Elementary, FloatBuilder};
 use std::marker::PhantomData;
 
 /// Evaluates an elementary function.
-pub(in crate::algebra) fn evaluate<T>(function: Elementary, x: T) -> T
+pub(in crate::algebra) fn evaluate<T>(function: Elementary, operands: &[T]) -> T
 where
     Evaluator<T>: FloatBuilder<Real = T>,
 {
-    function.build(&mut Evaluator(PhantomData), &x)
+    function.build(&mut Evaluator(PhantomData), operands)
 }
 
 /// A builder whose values are numbers.

@@ -18,7 +18,7 @@ use super::Op;
 use coefficients::*;
 pub(super) use evaluate::evaluate;
 
-/// An elementary function of one operand.
+/// An elementary function of one operand, or two.
 ///
 /// ```
 /// use tamis_ir::algebra::{DType, Op, eval};
@@ -41,6 +41,7 @@ pub enum Elementary {
     Tanh,
     Sigmoid,
     Erf,
+    Pow,
 }
 
 /// Integer operations on the bits of floats.
@@ -136,11 +137,13 @@ impl Elementary {
             Elementary::Tanh => Op::Tanh,
             Elementary::Sigmoid => Op::Sigmoid,
             Elementary::Erf => Op::Erf,
+            Elementary::Pow => Op::Pow,
         }
     }
 
-    /// Builds the function at `x`.
-    pub fn build<B: FloatBuilder>(self, b: &mut B, x: &B::Real) -> B::Real {
+    /// Builds the function of operands: one, or for a power two.
+    pub fn build<B: FloatBuilder>(self, b: &mut B, operands: &[B::Real]) -> B::Real {
+        let (x, y) = (&operands[0], &operands[operands.len() - 1]);
         match self {
             Elementary::Exp => exp(b, x),
             Elementary::Exp2 => exp2(b, x),
@@ -155,6 +158,7 @@ impl Elementary {
             Elementary::Tanh => tanh(b, x),
             Elementary::Sigmoid => sigmoid(b, x),
             Elementary::Erf => erf(b, x),
+            Elementary::Pow => pow(b, x, y),
         }
     }
 }
@@ -575,4 +579,128 @@ fn erf<B: FloatBuilder>(b: &mut B, x: &B::Real) -> B::Real {
     let far = b.copysign(&far, x);
     let is_near = b.less(&magnitude, &one);
     b.select(&is_near, &near, &far)
+}
+
+/// A number as a sum of two: the second is about as large as the rounding error of the first.
+struct Double<B: FloatBuilder> {
+    high: B::Real,
+    low: B::Real,
+}
+
+/// The parts of a constant.
+fn parts<B: FloatBuilder>(b: &mut B, constant: Coefficients) -> Double<B> {
+    let high = by_precision(b, constant.double[0], constant.single[0]);
+    Double { high, low: by_precision(b, constant.double[1], constant.single[1]) }
+}
+
+/// `a + b + low` with `|a| >= |b|`, or `a` zero.
+fn sum_of<B: FloatBuilder>(builder: &mut B, a: &B::Real, b: &B::Real, low: &B::Real) -> Double<B> {
+    let high = builder.add(a, b);
+    let lost = builder.sub(a, &high);
+    let lost = builder.add(&lost, b);
+    Double { high, low: builder.add(&lost, low) }
+}
+
+/// The product.
+fn product_of<B: FloatBuilder>(builder: &mut B, a: &Double<B>, b: &Double<B>) -> Double<B> {
+    let high = builder.mul(&a.high, &b.high);
+    let negative = builder.neg(&high);
+    let low = builder.fma(&a.high, &b.high, &negative);
+    let low = builder.fma(&a.high, &b.low, &low);
+    Double { high, low: builder.fma(&a.low, &b.high, &low) }
+}
+
+/// The binary logarithm of a positive finite number, with an error far below that of one float.
+fn precise_log2<B: FloatBuilder>(b: &mut B, x: &B::Real) -> Double<B> {
+    let (k, f) = split(b, x);
+    let (zero, one, two) = (b.real(0.0), b.real(1.0), b.real(2.0));
+    // s = f / (2 + f)
+    let sum = sum_of(b, &two, &f, &zero);
+    let inverse = b.div(&one, &sum.high);
+    let quotient = b.mul(&f, &inverse);
+    let rest = minus_product(b, &quotient, &sum.high, &f);
+    let rest = minus_product(b, &quotient, &sum.low, &rest);
+    let s = Double { low: b.mul(&rest, &inverse), high: quotient };
+    // atanh(s) = s + s z (1/3 + z Q(z)) with z = s^2
+    let z = product_of(b, &s, &s);
+    let q = polynomial(b, &z.high, ATANH);
+    let p = b.mul(&z.high, &q);
+    let third = parts(b, THIRD);
+    let p = sum_of(b, &third.high, &p, &third.low);
+    let p = product_of(b, &z, &p);
+    let p = product_of(b, &s, &p);
+    let low = b.add(&s.low, &p.low);
+    let inverse_tangent = sum_of(b, &s.high, &p.high, &low);
+    let factor = parts(b, TWICE_LOG2_E);
+    let log = product_of(b, &inverse_tangent, &factor);
+    sum_of(b, &k, &log.high, &log.low)
+}
+
+/// The integer nearest to a number that is not negative, and below the first whose neighbours are
+/// apart by more than 1.
+fn nearest_below_limit<B: FloatBuilder>(b: &mut B, x: &B::Real) -> B::Real {
+    let constant = by_precision(b, 4503599627370496.0, 8388608.0);
+    let sum = b.add(x, &constant);
+    b.sub(&sum, &constant)
+}
+
+/// `x` to the power of `y`, with the special cases of the C library.
+fn pow<B: FloatBuilder>(b: &mut B, x: &B::Real, y: &B::Real) -> B::Real {
+    let (zero, half, one) = (b.real(0.0), b.real(0.5), b.real(1.0));
+    let (infinity, nan) = (b.real(f64::INFINITY), b.real(f64::NAN));
+    let magnitude = b.abs(x);
+    let Double { high, low } = precise_log2(b, &magnitude);
+    // 2^(y log2 |x|)
+    let product = b.mul(y, &high);
+    let negative = b.neg(&product);
+    let lost = b.fma(y, &high, &negative);
+    let lost = b.fma(y, &low, &lost);
+    let (least, most) = (by_precision(b, -1080.0, -155.0), by_precision(b, 1025.0, 129.0));
+    let clamped = clamp(b, &product, &least, &most);
+    // Beyond the limits, what is lost may be infinite.
+    let inside = b.equal(&clamped, &product);
+    let lost = b.select(&inside, &lost, &zero);
+    let (k, bits) = nearest(b, &clamped, 1.0);
+    let r = b.sub(&clamped, &k);
+    let r = b.add(&r, &lost);
+    let (ln2, q) = (b.real(std::f64::consts::LN_2), polynomial(b, &r, EXP2));
+    let p = b.fma(&r, &q, &ln2);
+    let power = b.fma(&r, &p, &one);
+    let power = scale(b, &power, &bits);
+    // Zeros and infinities to a power are the same, or each other.
+    let (is_zero, is_infinite, negative) =
+        (b.equal(&magnitude, &zero), b.equal(&magnitude, &infinity), b.less(y, &zero));
+    let of_zero = b.select(&negative, &infinity, &zero);
+    let of_infinity = b.select(&negative, &zero, &infinity);
+    let power = b.select(&is_zero, &of_zero, &power);
+    let power = b.select(&is_infinite, &of_infinity, &power);
+    let is_one = b.equal(&magnitude, &one);
+    let power = b.select(&is_one, &one, &power);
+    // Negative numbers have powers with integers; the power with an odd one is negative.
+    let exponent = b.abs(y);
+    let (fraction_limit, even_limit) =
+        (by_precision(b, 4503599627370496.0, 8388608.0), by_precision(b, 9007199254740992.0, 16777216.0));
+    let rounded = nearest_below_limit(b, &exponent);
+    let may_have_fraction = b.less(&exponent, &fraction_limit);
+    let rounded = b.select(&may_have_fraction, &rounded, &exponent);
+    let is_integer = b.equal(&rounded, &exponent);
+    let halved = b.mul(&exponent, &half);
+    let rounded = nearest_below_limit(b, &halved);
+    let is_even = b.equal(&rounded, &halved);
+    let may_be_odd = b.less(&exponent, &even_limit);
+    let sign = b.select(&is_even, &one, x);
+    let sign = b.select(&may_be_odd, &sign, &one);
+    let sign = b.select(&is_integer, &sign, &one);
+    let power = b.copysign(&power, &sign);
+    let without_integer = b.select(&is_integer, &power, &nan);
+    let is_negative = b.less(x, &zero);
+    let power_of_negative = b.select(&is_infinite, &power, &without_integer);
+    let power = b.select(&is_negative, &power_of_negative, &power);
+    // NaN, unless the other operand decides.
+    let (x_is_number, y_is_number) = (b.equal(x, x), b.equal(y, y));
+    let power = b.select(&x_is_number, &power, &nan);
+    let power = b.select(&y_is_number, &power, &nan);
+    let (to_zero, of_one) = (b.equal(y, &zero), b.equal(x, &one));
+    let power = b.select(&to_zero, &one, &power);
+    b.select(&of_one, &one, &power)
 }
