@@ -160,6 +160,16 @@ impl Builder {
     }
 
     /// Adds a variable without declaring it.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::{Builder, Stmt};
+    /// let mut b = Builder::new("f");
+    /// let p = b.new_var("p", DType::I64, false);
+    /// let value = b.int(3);
+    /// b.emit(Stmt::Let { var: p, value });
+    /// assert!(b.finish().to_string().ends_with("let p: i64 = 3\n"));
+    /// ```
     pub fn new_var(&mut self, name: impl Into<String>, dtype: DType, mutable: bool) -> VarId {
         let name = self.unique(name.into());
         self.kernel.vars.push(Var { name, dtype, lanes: 1, mutable, origin: None });
@@ -167,6 +177,14 @@ impl Builder {
     }
 
     /// [`Builder::new_var`] for several lanes.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let x = b.new_vector("x", DType::F64, 4, true);
+    /// assert_eq!(b.kernel().var(x).lanes, 4);
+    /// ```
     pub fn new_vector(&mut self, name: impl Into<String>, dtype: DType, lanes: u16, mutable: bool) -> VarId {
         let var = self.new_var(name, dtype, mutable);
         self.var_mut(var).lanes = lanes;
@@ -196,6 +214,13 @@ impl Builder {
     // Statements
 
     /// Emits a statement into the current block.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Stmt};
+    /// let mut b = Builder::new("f");
+    /// b.emit(Stmt::Barrier);
+    /// assert_eq!(b.finish().body, [Stmt::Barrier]);
+    /// ```
     pub fn emit(&mut self, stmt: Stmt) {
         if let Some(block) = self.open.last_mut() {
             block.push(stmt);
@@ -203,6 +228,13 @@ impl Builder {
     }
 
     /// Emits into a new block, which is returned.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Stmt};
+    /// let mut b = Builder::new("f");
+    /// assert_eq!(b.block(|b| b.emit(Stmt::Barrier)), [Stmt::Barrier]);
+    /// assert!(b.finish().body.is_empty(), "the block is the caller's");
+    /// ```
     pub fn block(&mut self, body: impl FnOnce(&mut Builder)) -> Block {
         self.open.push(Vec::new());
         body(self);
@@ -251,6 +283,16 @@ impl Builder {
     }
 
     /// Declares a mutable variable.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let n = b.param("n", DType::I64);
+    /// let n = b.get(n);
+    /// b.variable_from("rest", n);
+    /// assert!(b.finish().to_string().ends_with("var rest: i64 = n\n"));
+    /// ```
     pub fn variable_from(&mut self, name: impl Into<String>, start: ExprId) -> VarId {
         let var = self.new_vector(name, self.dtype(start), self.kernel.exprs.lanes(start), true);
         self.emit(Stmt::Let { var, value: start });
@@ -288,6 +330,16 @@ impl Builder {
     }
 
     /// Declares the first position in `start..stop` whose coordinate is at least `key`.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// use tamis_ir::kernel::{Builder, Elem, Role};
+    /// let mut b = Builder::new("f");
+    /// let crd = b.buffer("crd", Elem::Index(Width::U32), Role::Input);
+    /// let (start, stop, key) = (b.int(0), b.int(9), b.int(4));
+    /// b.search("p", crd, start, stop, key);
+    /// assert!(b.finish().to_string().ends_with("let p = search crd[0..9] for 4\n"));
+    /// ```
     pub fn search(
         &mut self,
         name: impl Into<String>,
@@ -301,6 +353,16 @@ impl Builder {
 
     /// The same by galloping search from the start, or from the stop if `back`, because the result
     /// is probably near.
+    ///
+    /// ```
+    /// use tamis_ir::format::Width;
+    /// use tamis_ir::kernel::{Builder, Elem, Role};
+    /// let mut b = Builder::new("f");
+    /// let crd = b.buffer("crd", Elem::Index(Width::U32), Role::Input);
+    /// let at = [b.int(0), b.int(9), b.int(4)];
+    /// b.search_from("p", crd, at, true);
+    /// assert!(b.finish().to_string().ends_with("let p = search back crd[0..9] for 4\n"));
+    /// ```
     pub fn search_from(&mut self, name: impl Into<String>, buffer: BufferId, at: [ExprId; 3], back: bool) -> ExprId {
         let [start, stop, key] = at;
         let var = self.new_var(name, DType::I64, false);
@@ -309,6 +371,23 @@ impl Builder {
     }
 
     /// Declares the position of an element in a workspace.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tamis_ir::kernel::{Builder, Elem, Merge, Role, Workspace};
+    /// use tamis_ir::{DType, Value, format::Width};
+    /// let mut b = Builder::new("f");
+    /// let crd = b.buffer("crd", Elem::Index(Width::U32), Role::Scratch);
+    /// let values = b.buffer("values", Elem::Value(DType::F64), Role::Scratch);
+    /// let (name, start) = ("w".to_string(), Value::F64(0.0));
+    /// let coordinates = vec![crd];
+    /// let (policy, capacity, pipelined, merge) = (None, None, false, Merge::Later);
+    /// let w = Workspace { name, policy, capacity, pipelined, coordinates, values, start, merge };
+    /// let (three, one) = (b.int(3), b.constant(Value::F64(1.0)));
+    /// let place = b.insert(&Arc::new(w), vec![three]);
+    /// b.store(values, place, one);
+    /// assert!(b.finish().to_string().contains("let place = insert w[3]"));
+    /// ```
     pub fn insert(&mut self, workspace: &std::sync::Arc<Workspace>, coordinates: Vec<ExprId>) -> ExprId {
         let var = self.new_var("place", DType::I64, false);
         self.emit(Stmt::Insert { var, workspace: workspace.clone(), coordinates });
@@ -316,6 +395,22 @@ impl Builder {
     }
 
     /// Sorts and combines the entries of a workspace, and declares their number.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// let text = "kernel f
+    ///     scratch crd: index u32[]
+    ///     scratch values: f64[]
+    ///     workspace w(crd; values) from 0.0
+    /// begin
+    ///     reset w[9]
+    /// ";
+    /// let (mut b, body) = Builder::resume(Kernel::parse(text)?);
+    /// let w = body[0].workspace().unwrap().clone();
+    /// b.finalize(&w);
+    /// assert!(b.finish().to_string().ends_with("let w_count = finalize w\n"));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn finalize(&mut self, workspace: &std::sync::Arc<Workspace>) -> ExprId {
         let var = self.new_var(format!("{}_count", workspace.name), DType::I64, false);
         self.emit(Stmt::Finalize { var, workspace: workspace.clone() });
@@ -366,6 +461,13 @@ impl Builder {
     }
 
     /// A block that [`Stmt::Break`] can exit from within.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Stmt};
+    /// let mut b = Builder::new("f");
+    /// b.labelled(|b, label| b.emit(Stmt::Break(label)));
+    /// assert!(b.finish().to_string().ends_with("    block l0\n        break l0\n"));
+    /// ```
     pub fn labelled(&mut self, body: impl FnOnce(&mut Builder, LabelId)) {
         let label = LabelId(self.kernel.labels);
         self.kernel.labels += 1;

@@ -142,6 +142,18 @@ impl Program {
     }
 
     /// An access as text, `A[i, j]`.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, program::{Expr, ExprId}};
+    /// let program = Notation::parse("s = A[i,j]")?.plain()?;
+    /// let all = (0..program.exprs.len() as u32).map(|k| program.expr(ExprId(k)));
+    /// let reads = all.filter_map(|expr| match expr {
+    ///     Expr::Read(access) => Some(program.access(access)),
+    ///     _ => None,
+    /// });
+    /// assert_eq!(reads.collect::<Vec<_>>(), ["A[i, j]"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn access(&self, access: &Access) -> String {
         let name = &self.tensor(access.tensor).name;
         if access.subscripts.is_empty() {
@@ -163,6 +175,14 @@ impl Program {
     }
 
     /// An expression as text.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, Value, program::Expr};
+    /// let mut program = Notation::parse("s = x[i]")?.plain()?;
+    /// let seven = program.exprs.intern(Expr::Literal(Value::I64(7)));
+    /// assert_eq!(program.show(seven), "7");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn show(&self, id: ExprId) -> String {
         self.operand(id, binding::TERNARY)
     }

@@ -103,6 +103,14 @@ impl Builder {
     }
 
     /// The type of an expression.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let two = b.int(2);
+    /// assert_eq!(b.dtype(two), DType::I64);
+    /// ```
     pub fn dtype(&self, id: ExprId) -> DType {
         self.kernel.exprs.dtype(id)
     }
@@ -134,6 +142,15 @@ impl Builder {
     /// identities (`x + 0`, `x * 1` on integers, conversions to the same type).
     ///
     /// A user-defined operator is inlined: kernels hold built-in operators only.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value, algebra::Op};
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let (two, three) = (b.int(2), b.int(3));
+    /// let sum = b.call_in(Op::Add, DType::F32, &[two, three]);
+    /// assert_eq!(b.as_constant(sum), Some(Value::F32(5.0)));
+    /// ```
     pub fn call_in(&mut self, op: Op, operand: DType, operands: &[ExprId]) -> ExprId {
         if let Op::User(user) = op {
             return self.expand(user, operand, operands);
@@ -260,6 +277,16 @@ impl Builder {
     }
 
     /// `a - b` of two integers.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let n = b.param("n", DType::I64);
+    /// let (n, one) = (b.get(n), b.int(1));
+    /// let next = b.add(n, one);
+    /// assert_eq!(b.sub(next, one), n, "n + 1 - 1 is n");
+    /// ```
     pub fn sub(&mut self, a: ExprId, b: ExprId) -> ExprId {
         match (self.negated(b), self.as_constant(b)) {
             (Some(b), _) => self.call_in(Op::Add, DType::I64, &[a, b]),
@@ -328,11 +355,21 @@ impl Builder {
     }
 
     /// Notes that rounding some size up may overflow.
+    ///
+    /// ```
+    /// let mut b = tamis_ir::kernel::Builder::new("f");
+    /// b.set_huge();
+    /// assert!(b.is_huge());
+    /// ```
     pub fn set_huge(&mut self) {
         self.huge = true;
     }
 
     /// True if rounding some size up may overflow.
+    ///
+    /// ```
+    /// assert!(!tamis_ir::kernel::Builder::new("f").is_huge(), "sizes fit unless it is said");
+    /// ```
     pub fn is_huge(&self) -> bool {
         self.huge
     }
@@ -340,6 +377,16 @@ impl Builder {
     /// `at * scale`, where `at` is the end of a block of `scale` coordinates. The last coordinate
     /// of the block may exceed every dimension: then the result saturates at the largest integer,
     /// which is the end of the largest possible dimension.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let n = b.param("n", DType::I64);
+    /// let n = b.get(n);
+    /// let end = b.end_of_block(n, 4);
+    /// assert_eq!(b.kernel().show(end), "n * 4");
+    /// ```
     pub fn end_of_block(&mut self, at: ExprId, scale: u64) -> ExprId {
         let by = self.int(scale as i64);
         if !self.huge || scale <= 1 {
@@ -354,6 +401,16 @@ impl Builder {
     }
 
     /// `b - a`, if it is a constant by symbolic comparison.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let n = b.param("n", DType::I64);
+    /// let (n, three) = (b.get(n), b.int(3));
+    /// let later = b.add(n, three);
+    /// assert_eq!(b.distance(n, later), Some(3));
+    /// ```
     pub fn distance(&self, a: ExprId, b: ExprId) -> Option<i64> {
         let number = |id: ExprId| self.as_constant(id).and_then(|v| v.as_i64());
         if let (Some(a), Some(b)) = (number(a), number(b)) {
@@ -364,6 +421,17 @@ impl Builder {
     }
 
     /// True if `a <= b` follows by symbolic comparison. Sums of coordinates do not overflow.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::algebra::Op;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let (n, m) = (b.param("n", DType::I64), b.param("m", DType::I64));
+    /// let (n, m) = (b.get(n), b.get(m));
+    /// let least = b.call(Op::Min, &[n, m]);
+    /// assert!(b.is_at_most(least, n) && !b.is_at_most(n, least));
+    /// ```
     pub fn is_at_most(&self, a: ExprId, b: ExprId) -> bool {
         if let (Some(a), Some(b)) =
             (self.as_constant(a).and_then(|v| v.as_i64()), self.as_constant(b).and_then(|v| v.as_i64()))
@@ -389,6 +457,16 @@ impl Builder {
     }
 
     /// Records the lower bound of another number as a lower bound of a variable.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::Builder;
+    /// let mut b = Builder::new("f");
+    /// let n = b.param("n", DType::I64);
+    /// let (stop, zero) = (b.get(n), b.int(0));
+    /// b.at_least(n, zero);
+    /// assert!(b.is_at_most(zero, stop));
+    /// ```
     pub fn at_least(&mut self, var: VarId, other: ExprId) {
         let least = match self.kernel.expr(other) {
             Expr::Const(value) => value.as_i64(),
