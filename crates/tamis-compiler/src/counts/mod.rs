@@ -18,16 +18,16 @@ mod read;
 mod tests;
 mod work;
 
-pub use instrument::instrument;
+pub(crate) use instrument::instrument;
 pub use prefix::{NestRange, nests, prefix};
 pub use read::{Counts, LoopCounts, LoopPart, Traffic};
-pub use work::Work;
+pub(crate) use work::Work;
 
 use tamis_ir::kernel::{BufferId, VarId};
 
 /// A symbolic execution count: the value of a counter (or 1) times a constant factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SymbolicCount {
+pub(crate) struct SymbolicCount {
     /// The index of the counter in the counter buffer.
     pub counter: Option<usize>,
     /// The constant factor.
@@ -50,7 +50,7 @@ impl SymbolicCount {
 
 /// A loop of an instrumented kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CountedLoop {
+pub(crate) struct CountedLoop {
     /// The enclosing loop of the kernel.
     pub parent: Option<usize>,
     /// The index of the program's loop that it was lowered from.
@@ -71,7 +71,7 @@ pub struct CountedLoop {
 
 /// A basic block: straight-line statements and their work per execution.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BasicBlock {
+pub(crate) struct BasicBlock {
     /// The innermost enclosing loop of the kernel.
     pub within: Option<usize>,
     /// The top-level statement of the kernel that contains them.
@@ -88,7 +88,7 @@ pub struct BasicBlock {
 
 /// A bulk operation, whose work depends on a length: a counter accumulates the lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bulk {
+pub(crate) struct Bulk {
     /// The innermost enclosing loop of the kernel.
     pub within: Option<usize>,
     /// The top-level statement of the kernel that contains it.
@@ -105,7 +105,7 @@ pub struct Bulk {
 
 /// The kind of a bulk operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BulkKind {
+pub(crate) enum BulkKind {
     /// Writes all elements.
     Fill,
     /// Searches a coordinate by bisection.
@@ -126,11 +126,11 @@ pub struct Counting {
     /// The number of counters.
     pub len: usize,
     /// Loops in preorder.
-    pub loops: Vec<CountedLoop>,
+    pub(crate) loops: Vec<CountedLoop>,
     /// The basic blocks.
-    pub basic_blocks: Vec<BasicBlock>,
+    pub(crate) basic_blocks: Vec<BasicBlock>,
     /// The bulk operations.
-    pub bulk: Vec<Bulk>,
+    pub(crate) bulk: Vec<Bulk>,
     /// Counters of the maximum length requested for each buffer.
     pub lengths: Vec<(BufferId, usize)>,
 }

@@ -18,16 +18,16 @@ mod affine_map;
 mod append_slot;
 mod assign;
 mod assumptions;
-pub mod bind;
+mod bind;
 mod dense_loops;
 mod dilation;
 mod emit;
-pub mod entries;
+pub(crate) mod entries;
 mod fiber_sets;
 mod invariant_access;
 mod jumper;
 mod lookup;
-pub mod node;
+mod node;
 mod open_windows;
 pub mod outer_partition;
 mod prepare;
@@ -35,14 +35,14 @@ mod random_access;
 mod region;
 mod run;
 mod run_algebra;
-pub mod saturate;
+pub(crate) mod saturate;
 mod scatter;
 mod segments;
-pub mod sequence;
+pub(crate) mod sequence;
 mod shared_sparsity;
 mod shifted_reads;
 mod short_circuit;
-pub mod simplify;
+mod simplify;
 mod spike;
 mod stepper;
 mod storage;
@@ -119,7 +119,7 @@ enum KernelMode {
 
 /// [`lower`], into a kernel that counts how often the bodies of loops run, and whose variables know
 /// their loops.
-pub fn lower_counted(
+pub(crate) fn lower_counted(
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],
@@ -183,7 +183,7 @@ fn lower_with(
 }
 
 /// The write plan of each tensor that a program declares.
-pub fn plans(
+pub(crate) fn plans(
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],

@@ -41,7 +41,7 @@ pub enum ResultShare {
 
 /// The scalar parameters of a partition, after the sizes: the first iteration, one past the last
 /// iteration, and its share of the work in units of 1 / [`WHOLE_SHARE`].
-pub const PARTITION_SCALARS: [&str; 3] = ["part_start", "part_stop", "part_share"];
+pub(crate) const PARTITION_SCALARS: [&str; 3] = ["part_start", "part_stop", "part_share"];
 
 /// The share of all partitions together.
 pub const WHOLE_SHARE: i64 = 1 << 16;

@@ -50,7 +50,7 @@ pub enum WriteMode {
 
 impl WritePlan {
     /// The levels whose coordinates a loop fixes.
-    pub fn fixed(&self, index: IndexId) -> Vec<usize> {
+    pub(super) fn fixed(&self, index: IndexId) -> Vec<usize> {
         (0..self.fixed_by.len()).filter(|k| self.fixed_by[*k] == index).collect()
     }
 }

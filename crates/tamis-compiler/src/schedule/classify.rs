@@ -107,7 +107,7 @@ fn production(
 /// starts at the outermost level whose subscript deviates from the loop order: from there on the
 /// storage is transposed. The second counts the subscripts that vary inside the outermost reduction
 /// loop: those elements are visited repeatedly.
-pub fn scatter_order(loops: &[IndexId], access: &[Option<IndexId>]) -> usize {
+fn scatter_order(loops: &[IndexId], access: &[Option<IndexId>]) -> usize {
     let rank = access.len();
     // Loops outside the declaration and loop-invariant subscripts fix a dimension.
     let varies = |sub: &Option<IndexId>| sub.is_none_or(|index| loops.contains(&index));

@@ -39,7 +39,13 @@ pub fn positions(levels: &[Arc<dyn Level>]) -> usize {
 }
 
 /// True if these levels may store padding, as `dense` does.
-pub(crate) fn pads(specs: &[LevelSpec]) -> bool {
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::levels::tree;
+/// assert!(tree::pads(Format::dense(2).levels()) && !tree::pads(Format::csr().levels()));
+/// ```
+pub fn pads(specs: &[LevelSpec]) -> bool {
     specs.iter().fold(true, |padded, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
         Ok(Padding::Adds | Padding::Between) => true,
         Ok(Padding::Keeps) => padded,
