@@ -36,10 +36,10 @@ pub(crate) struct SymbolicCount {
 
 impl SymbolicCount {
     /// Once.
-    pub const ONCE: SymbolicCount = SymbolicCount { counter: None, factor: 1 };
+    const ONCE: SymbolicCount = SymbolicCount { counter: None, factor: 1 };
 
     /// The value of a counter.
-    pub fn counted(counter: usize) -> SymbolicCount {
+    fn counted(counter: usize) -> SymbolicCount {
         SymbolicCount { counter: Some(counter), factor: 1 }
     }
 
@@ -117,6 +117,22 @@ pub(crate) enum BulkKind {
 }
 
 /// The meaning of the counters of an instrumented kernel.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// # let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// # let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let options = pipeline::Options { count: true, ..Default::default() };
+/// let compilation = pipeline::compile(&program, &params, &layouts, options)?;
+/// let (counting, kernel) = &*compilation.counting.unwrap();
+/// assert!(counting.len >= counting.indices);
+/// assert!(counting.buffer.index() < kernel.buffers.len(), "the counters have a buffer");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counting {
     /// The buffer that holds the counters; the kernel grows it.

@@ -65,6 +65,21 @@ use tamis_ir::kernel::{self, BufferId, Builder, ExprId, Kernel, Stmt};
 use tamis_ir::program::{self, Attributes, Checked, IndexId, Program, StmtId, TensorId, VarId};
 
 /// A kernel with the meaning of its parameters.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let compilation = pipeline::compile(&program, &params, &layouts, Default::default())?;
+/// let lowered = &compilation.lowered;
+/// assert!(lowered.warnings.is_empty() && lowered.partition.is_none());
+/// assert_eq!(lowered.bound.len(), program.tensors.len());
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// The kernel.
@@ -88,6 +103,20 @@ pub struct Lowered {
 }
 
 /// Lowers a checked program for parameters of given layouts.
+///
+/// ```
+/// # use tamis_compiler::lower::{Policy, lower};
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let lowered = lower(&program, &program.check(&params)?, &layouts, Policy::default())?;
+/// assert!(lowered.looplets.iter().any(|text| text.contains("stepper")), "{:?}", lowered.looplets);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn lower(
     program: &Program,
     checked: &Checked,
@@ -100,6 +129,20 @@ pub fn lower(
 /// [`lower`], into a kernel that runs a partition of the outermost loop; see [`outer_partition`].
 /// Fails where [`lower`] succeeds if the loop cannot be partitioned (`E1206`), or if a partition
 /// has requirements that the whole loop does not, such as sorted operands.
+///
+/// ```
+/// # use tamis_compiler::lower::{Policy, lower_partition};
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let lowered = lower_partition(&program, &program.check(&params)?, &layouts, Policy::default())?;
+/// assert_eq!(lowered.partition.unwrap().index.0, 0, "rows are partitioned");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn lower_partition(
     program: &Program,
     checked: &Checked,

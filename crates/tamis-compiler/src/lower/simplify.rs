@@ -9,6 +9,11 @@ use tamis_ir::algebra::{DType, Kind, Op, Value, eval};
 use tamis_ir::program::{TensorId, VarId};
 
 /// The arithmetic policy: the rules that simplification may assume.
+///
+/// ```
+/// use tamis_compiler::lower::Policy;
+/// assert!(!Policy::default().strict, "0 * x is 0 where the 0 is not stored");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// IEEE arithmetic throughout: fill values do not annihilate NaN or infinities.
@@ -163,7 +168,7 @@ fn convert(node: Node, dtype: DType) -> Node {
 }
 
 /// Simplifies the statements of a block; a block without effects outside of it is empty.
-pub fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
+pub(super) fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
     let out = root(given, policy);
     let inner: Vec<TensorId> = out
         .iter()
@@ -178,7 +183,7 @@ pub fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
 }
 
 /// Simplifies statements, and removes those without effect.
-pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
+pub(super) fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
     let mut given = map_steps(given, &mut |n| node(n, policy));
     let mut out: Vec<Step> = Vec::new();
     given.reverse();

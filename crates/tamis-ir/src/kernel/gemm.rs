@@ -55,6 +55,11 @@ pub struct MatrixView {
 
 impl Gemm {
     /// The types that back ends multiply.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, kernel::Gemm};
+    /// assert!(!Gemm::DTYPES.contains(&DType::I64), "products of integers are loops");
+    /// ```
     pub const DTYPES: [DType; 2] = [DType::F32, DType::F64];
 
     /// The expressions, in the order of evaluation.

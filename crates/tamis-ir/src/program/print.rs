@@ -22,20 +22,20 @@ impl fmt::Display for Program {
 
 /// The precedence of an expression; operands of lower precedence get parentheses.
 mod binding {
-    pub const TERNARY: u8 = 0;
-    pub const OR: u8 = 1;
-    pub const AND: u8 = 2;
-    pub const NOT: u8 = 3;
-    pub const COMPARISON: u8 = 4;
-    pub const BIT_OR: u8 = 5;
-    pub const BIT_XOR: u8 = 6;
-    pub const BIT_AND: u8 = 7;
-    pub const SHIFT: u8 = 8;
-    pub const SUM: u8 = 9;
-    pub const PRODUCT: u8 = 10;
-    pub const UNARY: u8 = 11;
-    pub const POWER: u8 = 12;
-    pub const ATOM: u8 = 13;
+    pub(super) const TERNARY: u8 = 0;
+    pub(super) const OR: u8 = 1;
+    pub(super) const AND: u8 = 2;
+    pub(super) const NOT: u8 = 3;
+    pub(super) const COMPARISON: u8 = 4;
+    pub(super) const BIT_OR: u8 = 5;
+    pub(super) const BIT_XOR: u8 = 6;
+    pub(super) const BIT_AND: u8 = 7;
+    pub(super) const SHIFT: u8 = 8;
+    pub(super) const SUM: u8 = 9;
+    pub(super) const PRODUCT: u8 = 10;
+    pub(super) const UNARY: u8 = 11;
+    pub(super) const POWER: u8 = 12;
+    pub(super) const ATOM: u8 = 13;
 }
 
 impl Program {
