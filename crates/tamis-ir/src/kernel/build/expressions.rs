@@ -368,7 +368,7 @@ impl Builder {
     /// True if rounding some size up may overflow.
     ///
     /// ```
-    /// assert!(!tamis_ir::kernel::Builder::new("f").is_huge(), "sizes fit unless it is said");
+    /// assert!(!tamis_ir::kernel::Builder::new("f").is_huge(), "sizes fit unless specified");
     /// ```
     pub fn is_huge(&self) -> bool {
         self.huge
