@@ -1,7 +1,7 @@
 //! Instrumentation of kernels: counts of loop iterations, visits, and elements read and written
 //! while machine code runs.
 //!
-//! [`instrument`](instrument()) is a pass over a finished kernel. It adds counters (ordinary
+//! `instrument` is a pass over a finished kernel. It adds counters (ordinary
 //! variables, which ordinary statements update and, at the end, store in one more buffer), so every
 //! back end and the interpreter run it. Loops without early exits are counted at entry, not in
 //! every iteration: their bodies stay unchanged and vectorised. [`Counting`] maps the counters to
