@@ -212,7 +212,7 @@ def _described(operands: dict[str, Any], wrt: Sequence[str]) -> dict[str, tuple[
                 "choose other arguments by `argnums`",
             )
     return {
-        "patterns": tuple(name for name, x in tensors.items() if not x.stores_all),
+        "patterns": tuple(name for name, x in tensors.items() if not x._stores_all),
         "zero_fills": tuple(name for name, x in tensors.items() if not x.fill_value),
         "complexes": complexes,
     }
@@ -255,7 +255,7 @@ def _like(gradient: Any, operand: Any) -> Any:
         return gradient
     if gradient.dtype != operand.dtype:
         gradient = gradient.astype(operand.dtype)
-    if operand.stores_all or operand.is_pattern:
+    if operand._stores_all or operand.is_pattern:
         return gradient
     if not gradient.same_pattern(operand):
         # It stores less, such as a diagonal or what a mask keeps.
@@ -269,7 +269,7 @@ def _like(gradient: Any, operand: Any) -> Any:
 def _zeros(operand: Any) -> Any:
     if not isinstance(operand, _tamis.Tensor):
         return _construct.asarray(0.0)
-    if operand.stores_all or operand.is_pattern:
+    if operand._stores_all or operand.is_pattern:
         return _construct.asarray(np.zeros(operand.shape, dtype=operand.dtype))
     return operand.with_values(_construct.asarray(np.zeros_like(operand.values)), operand.dtype.type(0))
 

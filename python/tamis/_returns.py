@@ -59,7 +59,7 @@ def written(made: Any, library: str) -> Any:
     """
     if not library or not isinstance(made, _tamis.Tensor) or not made.is_dense:
         return made
-    return made.to_torch() if library == "torch" else made.written_array(0)  # type: ignore[attr-defined]
+    return made.to_torch() if library == "torch" else made._written_array(0)  # type: ignore[attr-defined]
 
 
 def like(compute: Callable[..., Any], name: str, a: Any, b: Any) -> Any:

@@ -178,7 +178,7 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, SciPyMethods, Displa
         >>> tm.gallery.random((2, 3, 4), 0.5).transpose((2, 0, 1)).shape
         (4, 2, 3)
         """
-        return self.permuted(order_of(axes, self.ndim))
+        return self._permuted(order_of(axes, self.ndim))
 
     def astype(self, dtype: DTypeLike) -> Tensor:
         """The tensor converted to another value type.
@@ -207,11 +207,11 @@ class Tensor(Operators, Reductions, Indexing, ArrayMethods, SciPyMethods, Displa
         """
         if copy is False:
             return self._dense_or_fail("to_numpy(copy=False)")
-        return self.written_array(current().dense_limit)
+        return self._written_array(current().dense_limit)
 
     def _readable(self) -> NDArray[Any]:
         """Every value as a NumPy array to read: a view of a dense tensor, else like :meth:`to_numpy`; as ``numpy.asarray(t)``."""
-        return self.dense_array(current().dense_limit)
+        return self._dense_array(current().dense_limit)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         if (ours := handed_over(self)) is not None:

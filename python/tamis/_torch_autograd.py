@@ -109,7 +109,7 @@ class Lowered:
             values = values.to(functools.reduce(torch.promote_types, self._types))
         if leaf.pattern is None:
             return values
-        if leaf.pattern.stores_all:
+        if leaf.pattern._stores_all:
             places = leaf.pattern.with_values(_construct.asarray(torch.arange(len(values)).numpy()), 0)
             return values[torch.from_numpy(places.to_numpy())]
         if self._patterned and not leaf.fill:

@@ -9,6 +9,12 @@ use tamis_ir::{Code, Diagnostic};
 
 /// The operands of a failure, which a kernel writes before it returns a nonzero status. Kernels in
 /// C have the same structure under the name `tamis_failure`.
+///
+/// ```
+/// use tamis_backend::RawFailure;
+/// let out_of_bounds = RawFailure { id: 1, index: 10, len: 4 };
+/// assert!(out_of_bounds.index >= out_of_bounds.len);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawFailure {
@@ -32,6 +38,12 @@ pub(crate) enum Status {
 }
 
 /// The reason why a kernel stopped.
+///
+/// ```
+/// use tamis_backend::KernelFailure;
+/// let failure = KernelFailure::Bounds { buffer: "x".into(), index: 10, len: 4 };
+/// assert!(failure.to_string().contains("x"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum KernelFailure {
@@ -77,6 +89,12 @@ impl KernelFailure {
     }
 
     /// This failure as a diagnostic.
+    ///
+    /// ```
+    /// use tamis_backend::KernelFailure;
+    /// let failure = KernelFailure::Required("`i` is out of bounds".into());
+    /// assert_eq!(failure.diagnostic().code, tamis_ir::Code::E1001);
+    /// ```
     pub fn diagnostic(&self) -> Diagnostic {
         let message = self.to_string();
         match self {

@@ -44,6 +44,12 @@ pub struct PassReport {
 }
 
 /// Options of the pipeline.
+///
+/// ```
+/// use tamis_compiler::pipeline::Options;
+/// let options = Options { snapshots: true, ..Options::default() };
+/// assert!(!options.strict);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Strict IEEE arithmetic: the fill does not annihilate NaN, and no sum is reassociated.
@@ -59,6 +65,21 @@ pub struct Options {
 }
 
 /// A compiled kernel with the history of its compilation.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let options = pipeline::Options { snapshots: true, ..Default::default() };
+/// let compilation = pipeline::compile(&program, &params, &layouts, options)?;
+/// assert!(compilation.inserted.is_empty() && compilation.counting.is_none());
+/// assert_eq!(compilation.snapshots[0].0, "lower");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Compilation {
     /// The kernel and its parameters.
@@ -116,6 +137,21 @@ pub fn compile(
 }
 
 /// [`compile`] for a checked program.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let checked = program.check(&params)?;
+/// let options = pipeline::Options::default();
+/// let compilation = pipeline::compile_checked(&program, checked, &params, &layouts, options)?;
+/// assert_eq!(compilation.passes.last().unwrap().name, "verify");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn compile_checked(
     program: &Program,
     checked: Checked,
@@ -284,6 +320,23 @@ fn invalid(program: &Program, wrong: &str) -> Diagnostic {
 
 /// The facts about tensor sizes that a kernel is specialised for. All other sizes are run-time
 /// parameters: equal signatures and equal specialisations give equal kernels.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let checked = program.check(&params)?;
+/// let small = pipeline::Specialisation::of(&program, &checked, &layouts);
+/// # let a = Tensor::from_dense(&[3, 1], vec![0.0, 5.0, 0.0].into(), &Format::csr(), Value::F64(0.0))?;
+/// let other = program.check(&[interp::param_type(&a)])?;
+/// let larger = pipeline::Specialisation::of(&program, &other, &layouts);
+/// assert_eq!(small, larger, "matrices of other sizes have the same kernel");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Specialisation {
     /// Extents of loops without a dimension; they are constants in the kernel.
@@ -307,6 +360,20 @@ pub struct Specialisation {
 
 impl Specialisation {
     /// The specialisation of a checked program for parameters with these layouts.
+    ///
+    /// ```
+    /// # use tamis_compiler::{lower::ParamLayout, pipeline};
+    /// # use tamis_ir::{Format, Notation, Value, interp};
+    /// # use tamis_tensor::Tensor;
+    /// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+    /// let checked = program.check(&params)?;
+    /// let facts = pipeline::Specialisation::of(&program, &checked, &layouts);
+    /// assert_eq!(facts, facts.clone());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn of(program: &Program, checked: &Checked, layouts: &[ParamLayout]) -> Specialisation {
         let subscripted = stated(program);
         let mut loops = Vec::new();

@@ -3,15 +3,20 @@
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// Declares id types: indices into one table each.
+/// Declares id types of a public module: indices into one table each.
 macro_rules! ids {
-    ($($(#[$doc:meta])* $name:ident)*) => {$(
+    ($module:literal: $($(#[$doc:meta])* $name:ident)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub u32);
 
         impl $name {
             /// This id as an index into its table.
+            ///
+            /// ```
+            #[doc = concat!("use tamis_ir::", $module, "::", stringify!($name), ";")]
+            #[doc = concat!("assert_eq!(", stringify!($name), "(3).index(), 3);")]
+            /// ```
             pub fn index(self) -> usize {
                 self.0 as usize
             }

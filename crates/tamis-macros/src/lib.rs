@@ -13,6 +13,14 @@ use tamis_ir::Notation;
 ///
 /// The value is that of `tamis::einsum`: the results, or the diagnostics of tensors that do not
 /// fit.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), Value::F64(0.0))?;
+/// let s = tamis::einsum!("s = x[i] * x[i]", x)?.into_tensor()?;
+/// assert_eq!(s.get(&[]), Some(Value::F64(34.0)));
+/// # Ok::<(), Diagnostics>(())
+/// ```
 #[proc_macro]
 pub fn einsum(input: TokenStream) -> TokenStream {
     expand(input).unwrap_or_else(|(message, span)| error(&message, span))

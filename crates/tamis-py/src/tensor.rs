@@ -191,6 +191,7 @@ impl PyTensor {
 
     /// Every value as a read-only array; refused beyond so many bytes unless the tensor is dense
     /// already.
+    #[pyo3(name = "_dense_array")]
     fn dense_array<'py>(&self, py: Python<'py>, limit: u64) -> PyResult<Bound<'py, PyAny>> {
         let tensor = &self.tensor;
         let dense = match is_row_major(tensor) {
@@ -211,6 +212,7 @@ impl PyTensor {
 
     /// Every value as a writable array that shares no memory with the tensor; refused beyond so many
     /// bytes unless the tensor is dense already.
+    #[pyo3(name = "_written_array")]
     fn written_array<'py>(&self, py: Python<'py>, limit: u64) -> PyResult<Bound<'py, PyAny>> {
         let tensor = &self.tensor;
         if is_row_major(tensor) {
@@ -270,7 +272,7 @@ impl PyTensor {
     }
 
     /// Whether the format stores every element, in dense levels only.
-    #[getter]
+    #[getter(_stores_all)]
     fn stores_all(&self) -> bool {
         self.tensor.format().is_all_dense()
     }
@@ -281,6 +283,7 @@ impl PyTensor {
     }
 
     /// A view with the dimensions in another order.
+    #[pyo3(name = "_permuted")]
     fn permuted<'py>(&self, py: Python<'py>, axes: Vec<usize>) -> PyResult<Bound<'py, PyAny>> {
         let tensor = self.tensor.permuted(&axes).map_err(|d| errors::raise_one(py, d))?;
         self.derived(py, tensor)

@@ -17,10 +17,25 @@ pub trait Index: Copy + Send + Sync + Ord + Default + bytemuck::Pod + 'static {
     /// The width of this type.
     const WIDTH: Width;
     /// This number, widened.
+    ///
+    /// ```
+    /// use tamis_tensor::Index;
+    /// assert_eq!(7u16.to_u64(), 7);
+    /// ```
     fn to_u64(self) -> u64;
     /// This number as an index into memory. Numbers below an array's length fit.
+    ///
+    /// ```
+    /// use tamis_tensor::Index;
+    /// assert_eq!([2.5, 3.5][1u32.to_usize()], 3.5);
+    /// ```
     fn to_usize(self) -> usize;
     /// The low bits of `x`; the caller has checked that it fits.
+    ///
+    /// ```
+    /// use tamis_tensor::Index;
+    /// assert_eq!(u8::from_u64(7), 7);
+    /// ```
     fn from_u64(x: u64) -> Self;
 }
 
@@ -65,6 +80,13 @@ pub enum IndexArray {
 }
 
 /// Runs `$body` with `$x` bound to the typed buffer of an [`IndexArray`].
+///
+/// ```
+/// use tamis_tensor::{Index, IndexArray, with_indices};
+/// let crd: IndexArray = vec![0u16, 3, 7].into();
+/// let last = with_indices!(&crd, crd => crd.last().map(|c| c.to_usize()));
+/// assert_eq!(last, Some(7));
+/// ```
 #[macro_export]
 macro_rules! with_indices {
     ($array:expr, $x:ident => $body:expr) => {
@@ -261,6 +283,12 @@ pub enum ValueArray {
 }
 
 /// Runs `$body` with `$x` bound to the typed buffer of a [`ValueArray`].
+///
+/// ```
+/// use tamis_tensor::{ValueArray, with_values};
+/// let values: ValueArray = vec![1.0f32, 2.0].into();
+/// assert_eq!(with_values!(&values, values => std::mem::size_of_val(&values[..])), 8);
+/// ```
 #[macro_export]
 macro_rules! with_values {
     ($array:expr, $x:ident => $body:expr) => {

@@ -26,9 +26,20 @@ pub trait ValueType: Copy + Send + Sync + Into<Value> + 'static {
     const DTYPE: DType;
 
     /// An array of this type.
+    ///
+    /// ```
+    /// use tamis_tensor::ValueType;
+    /// assert_eq!(f32::array(vec![1.0, 2.0]).len(), 2);
+    /// ```
     fn array(values: Vec<Self>) -> ValueArray;
 
     /// The values of an array as a slice, if this is their type; `None` for `bool`.
+    ///
+    /// ```
+    /// use tamis_tensor::ValueType;
+    /// assert_eq!(f32::slice(&vec![1.0f32].into()), Some(&[1.0][..]));
+    /// assert_eq!(f64::slice(&vec![1.0f32].into()), None);
+    /// ```
     fn slice(array: &ValueArray) -> Option<&[Self]>;
 }
 

@@ -7,35 +7,45 @@ use super::{relative, root, sources};
 
 /// Files and folders in which every public item has an example.
 const DOCUMENTED: &[&str] = &[
-    "crates/tamis/src",
+    "crates/tamis-backend/src/c/mod.rs",
     "crates/tamis-backend/src/cache/mod.rs",
+    "crates/tamis-backend/src/failure.rs",
+    "crates/tamis-backend/src/llvm/mod.rs",
+    "crates/tamis-backend/src/llvm/outline.rs",
+    "crates/tamis-backend/src/llvm/target_machine.rs",
+    "crates/tamis-backend/src/runtime/arrays.rs",
+    "crates/tamis-backend/src/runtime/memory.rs",
+    "crates/tamis-backend/src/runtime/pool.rs",
+    "crates/tamis-backend/src/runtime/scratch.rs",
+    "crates/tamis-backend/src/runtime/workspace",
     "crates/tamis-compiler/src/auto/fit.rs",
     "crates/tamis-compiler/src/auto/mod.rs",
     "crates/tamis-compiler/src/auto/model.rs",
     "crates/tamis-compiler/src/auto/operand.rs",
+    "crates/tamis-compiler/src/auto/predict.rs",
+    "crates/tamis-compiler/src/counts/mod.rs",
+    "crates/tamis-compiler/src/counts/prefix.rs",
+    "crates/tamis-compiler/src/counts/read.rs",
+    "crates/tamis-compiler/src/lower",
+    "crates/tamis-compiler/src/opt",
+    "crates/tamis-compiler/src/pipeline.rs",
+    "crates/tamis-compiler/src/schedule/array_renaming.rs",
+    "crates/tamis-compiler/src/schedule/classify.rs",
+    "crates/tamis-compiler/src/schedule/copy_in.rs",
+    "crates/tamis-compiler/src/schedule/guarded_windows.rs",
+    "crates/tamis-compiler/src/schedule/insert.rs",
     "crates/tamis-compiler/src/schedule/mod.rs",
     "crates/tamis-compiler/src/schedule/print.rs",
-    "crates/tamis-ir/src/algebra/dtype.rs",
-    "crates/tamis-ir/src/algebra/laws.rs",
-    "crates/tamis-ir/src/algebra/ops.rs",
-    "crates/tamis-ir/src/algebra/table.rs",
-    "crates/tamis-ir/src/algebra/user.rs",
-    "crates/tamis-ir/src/algebra/value.rs",
+    "crates/tamis-ir/src/algebra",
     "crates/tamis-ir/src/diag",
     "crates/tamis-ir/src/format",
-    "crates/tamis-ir/src/kernel/interp.rs",
-    "crates/tamis-ir/src/kernel/lanes.rs",
-    "crates/tamis-ir/src/kernel/loops.rs",
-    "crates/tamis-ir/src/kernel/mod.rs",
-    "crates/tamis-ir/src/notation/adjoint/mod.rs",
-    "crates/tamis-ir/src/notation/mod.rs",
-    "crates/tamis-ir/src/program/attributes.rs",
-    "crates/tamis-ir/src/program/expr.rs",
-    "crates/tamis-ir/src/program/mod.rs",
-    "crates/tamis-ir/src/program/operators.rs",
-    "crates/tamis-ir/src/program/pool.rs",
-    "crates/tamis-ir/src/program/spans.rs",
-    "crates/tamis-ir/src/program/visit.rs",
+    "crates/tamis-ir/src/interp",
+    "crates/tamis-ir/src/kernel",
+    "crates/tamis-ir/src/looplet",
+    "crates/tamis-ir/src/notation",
+    "crates/tamis-ir/src/program",
+    "crates/tamis-ir/src/text",
+    "crates/tamis-macros/src/lib.rs",
     "crates/tamis-tensor/src/arrays.rs",
     "crates/tamis-tensor/src/buffer.rs",
     "crates/tamis-tensor/src/construct.rs",
@@ -47,6 +57,9 @@ const DOCUMENTED: &[&str] = &[
     "crates/tamis-tensor/src/io",
     "crates/tamis-tensor/src/levels/arrays.rs",
     "crates/tamis-tensor/src/levels/mod.rs",
+    "crates/tamis-tensor/src/levels/positions.rs",
+    "crates/tamis-tensor/src/levels/tree.rs",
+    "crates/tamis-tensor/src/levels/write.rs",
     "crates/tamis-tensor/src/memory.rs",
     "crates/tamis-tensor/src/operand.rs",
     "crates/tamis-tensor/src/stats.rs",
@@ -56,6 +69,7 @@ const DOCUMENTED: &[&str] = &[
     "crates/tamis-tensor/src/tensor/permute.rs",
     "crates/tamis-tensor/src/threads.rs",
     "crates/tamis-tensor/src/typed.rs",
+    "crates/tamis/src",
 ];
 
 /// The kind and the name of the item that a line declares, if it is public outside of its crate.
@@ -77,14 +91,16 @@ fn public_item(line: &str) -> Option<(&str, &str)> {
 /// The public items of a text with their lines, and whether their doc comments have an example.
 fn items(text: &str) -> Vec<(usize, String, bool)> {
     let (mut found, mut example, mut hidden) = (Vec::new(), false, false);
-    // Tests follow the items of a file.
-    let text = text.split("#[cfg(test)]").next().unwrap_or_default();
     for (k, line) in text.lines().enumerate() {
         let trimmed = line.trim_start();
+        // Tests follow the items of a file.
+        if trimmed == "mod tests {" {
+            break;
+        }
         if trimmed.starts_with("///") {
             example |= trimmed.starts_with("/// ```");
         } else if trimmed.starts_with("#[") {
-            hidden |= trimmed.starts_with("#[doc(hidden)]");
+            hidden |= trimmed.starts_with("#[doc(hidden)]") || trimmed.starts_with("#[cfg(test)]");
         } else {
             if let Some((kind, name)) = public_item(line).filter(|_| !hidden) {
                 found.push((k + 1, format!("{kind} {name}"), example));
@@ -116,7 +132,7 @@ fn documented_files_have_examples() {
             }
         }
     }
-    assert!(count > 700, "{count} items");
+    assert!(count > 1000, "{count} items");
     assert!(mistakes.is_empty(), "write an example, of one to six lines, for:\n{}", mistakes.join("\n"));
 }
 
@@ -141,6 +157,8 @@ pub use six::Six;
     pub field: u32,
 #[cfg(test)]
 pub fn seven() {}
+mod tests {
+    pub fn eight() {}
 ";
     let found: Vec<(usize, String, bool)> = items(text);
     let expected = [(7, "struct One", true), (9, "fn two", false), (14, "const FIVE", false)];

@@ -24,6 +24,14 @@ use tamis_ir::{DType, Diagnostic};
 const MAX_EXPRESSIONS: usize = 1 << 20;
 
 /// The name of the entry point in the C file of a kernel.
+///
+/// ```
+/// use tamis_backend::c;
+/// let kernel = tamis_ir::kernel::Builder::new("first").finish();
+/// assert_eq!(c::entry_name(&kernel), "first_call");
+/// assert!(c::print(&kernel)?.contains("first_call("));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn entry_name(kernel: &Kernel) -> String {
     format!("{}_call", CNames::new().fresh(&kernel.name))
 }

@@ -25,6 +25,11 @@ use tamis_ir::kernel::{Elem, Kernel, Merge, Role, Workspace};
 use tamis_ir::{Diagnostic, Value};
 
 /// The optimisation level.
+///
+/// ```
+/// use tamis_backend::llvm::OptLevel;
+/// assert_eq!(OptLevel::default(), OptLevel::Tuned);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OptLevel {
     /// No passes, to inspect the emitted IR.
@@ -37,6 +42,14 @@ pub enum OptLevel {
 }
 
 /// Options of code generation.
+///
+/// ```
+/// use tamis_backend::llvm::{CodegenOptions, OptLevel, TargetCpu};
+/// let target = TargetCpu::host()?;
+/// let readable = CodegenOptions { check: false, opt_level: OptLevel::None, target };
+/// assert_ne!(readable, CodegenOptions::host()?);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct CodegenOptions {
@@ -48,17 +61,38 @@ pub struct CodegenOptions {
 
 impl CodegenOptions {
     /// Optimised code for the host CPU.
+    ///
+    /// ```
+    /// use tamis_backend::llvm::{CodegenOptions, OptLevel};
+    /// let options = CodegenOptions::host()?;
+    /// assert!(!options.check && options.opt_level == OptLevel::Tuned);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn host() -> Result<CodegenOptions, Diagnostic> {
         Ok(CodegenOptions { check: false, opt_level: OptLevel::default(), target: TargetCpu::host()? })
     }
 
     /// The same options with every access checked.
+    ///
+    /// ```
+    /// use tamis_backend::llvm::CodegenOptions;
+    /// assert!(CodegenOptions::host()?.checked().check);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn checked(self) -> CodegenOptions {
         CodegenOptions { check: true, ..self }
     }
 }
 
 /// Times of the compilation stages; stages that a cache hit skipped have time 0.
+///
+/// ```
+/// use std::time::Duration;
+/// use tamis_backend::llvm::Timings;
+/// let (emit, link) = (Duration::from_millis(1), Duration::from_millis(2));
+/// let timings = Timings { emit, link, ..Timings::default() };
+/// assert!(timings.to_string().ends_with("link 2.00 ms, total 3.00 ms"));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Timings {
@@ -71,6 +105,13 @@ pub struct Timings {
 
 impl Timings {
     /// The total time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tamis_backend::llvm::Timings;
+    /// let (emit, link) = (Duration::from_millis(1), Duration::from_millis(2));
+    /// assert_eq!(Timings { emit, link, ..Timings::default() }.total(), Duration::from_millis(3));
+    /// ```
     pub fn total(&self) -> Duration {
         self.emit + self.parse + self.optimise + self.generate + self.link
     }
@@ -93,6 +134,17 @@ impl fmt::Display for Timings {
 }
 
 /// The machine code of a kernel, ready to be called from any thread.
+///
+/// ```
+/// # use tamis_ir::kernel::{Array, Kernel, Memory};
+/// # use tamis_ir::Value;
+/// # use tamis_backend::llvm::{self, CodegenOptions};
+/// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+/// let kernel = Kernel::parse(text)?;
+/// let compiled = llvm::compile(&kernel, &CodegenOptions::host()?)?;
+/// assert_eq!(compiled.kernel().name, "f");
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub struct CompiledKernel {
     kernel: Arc<Kernel>,
     messages: Vec<String>,
@@ -110,6 +162,22 @@ impl fmt::Debug for CompiledKernel {
 
 /// Compiles a kernel, without the cache (see [`crate::cache`]). Concurrent loops run serially; one
 /// with loops over the threads of a block is legalised first ([`Kernel::legalized`]).
+///
+/// ```
+/// use tamis_backend::RawBuffer;
+/// # use tamis_ir::kernel::{Array, Kernel, Memory};
+/// # use tamis_ir::Value;
+/// # use tamis_backend::llvm::{self, CodegenOptions};
+/// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+/// let kernel = Kernel::parse(text)?;
+/// let compiled = llvm::compile(&kernel, &CodegenOptions::host()?)?;
+/// let (x, mut y) = ([1.0, 2.0], [0.0]);
+/// let mut buffers = [RawBuffer::input(&x), RawBuffer::output(&mut y)];
+/// // SAFETY: the buffers are of `f64`, and hold the elements that the kernel accesses.
+/// unsafe { compiled.call(&mut buffers, &[]) }.unwrap();
+/// assert_eq!(y, [2.0]);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn compile(kernel: &Kernel, options: &CodegenOptions) -> Result<CompiledKernel, Diagnostic> {
     compile_outlined(kernel, options, None)
 }
@@ -243,6 +311,17 @@ pub(crate) fn workspace_spec(kernel: &Kernel, workspace: &Workspace) -> workspac
 }
 
 /// Readable listings of a kernel.
+///
+/// ```
+/// # use tamis_ir::kernel::{Array, Kernel, Memory};
+/// # use tamis_ir::Value;
+/// # use tamis_backend::llvm::{self, CodegenOptions};
+/// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+/// let kernel = Kernel::parse(text)?;
+/// let listings = llvm::listings(&kernel, &CodegenOptions::host()?)?;
+/// assert!(!listings.assembly.is_empty());
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Listings {
@@ -254,6 +333,17 @@ pub struct Listings {
 }
 
 /// Compiles a kernel to listings: LLVM IR before and after the passes, and assembly.
+///
+/// ```
+/// # use tamis_ir::kernel::{Array, Kernel, Memory};
+/// # use tamis_ir::Value;
+/// # use tamis_backend::llvm::{self, CodegenOptions};
+/// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+/// let kernel = Kernel::parse(text)?;
+/// let listings = llvm::listings(&kernel, &CodegenOptions::host()?)?;
+/// assert!(listings.emitted.contains("define") && listings.llvm.contains("define"));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn listings(kernel: &Kernel, options: &CodegenOptions) -> Result<Listings, Diagnostic> {
     let facts = KernelFacts::new(kernel)?;
     let mut all = Listings { emitted: String::new(), llvm: String::new(), assembly: String::new() };
@@ -271,11 +361,33 @@ pub fn listings(kernel: &Kernel, options: &CodegenOptions) -> Result<Listings, D
 
 impl CompiledKernel {
     /// The compiled kernel.
+    ///
+    /// ```
+    /// # use tamis_ir::kernel::{Array, Kernel, Memory};
+    /// # use tamis_ir::Value;
+    /// # use tamis_backend::llvm::{self, CodegenOptions};
+    /// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+    /// let kernel = Kernel::parse(text)?;
+    /// let compiled = llvm::compile(&kernel, &CodegenOptions::host()?)?;
+    /// assert_eq!(compiled.kernel(), &kernel);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
     /// The times of its compilation.
+    ///
+    /// ```
+    /// # use tamis_ir::kernel::{Array, Kernel, Memory};
+    /// # use tamis_ir::Value;
+    /// # use tamis_backend::llvm::{self, CodegenOptions};
+    /// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+    /// let kernel = Kernel::parse(text)?;
+    /// let compiled = llvm::compile(&kernel, &CodegenOptions::host()?)?;
+    /// assert!(compiled.timings().generate.as_nanos() > 0);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn timings(&self) -> Timings {
         self.timings
     }
@@ -295,6 +407,24 @@ impl CompiledKernel {
     /// or accesses outputs during the call, and buffers do not overlap. The memory of outputs is as
     /// [`RawBuffer`] describes. The kernel stays within its buffers, unless it was compiled with
     /// [`CodegenOptions::check`].
+    ///
+    /// ```
+    /// # use tamis_ir::kernel::{Array, Kernel, Memory};
+    /// # use tamis_ir::Value;
+    /// # use tamis_backend::llvm::{self, CodegenOptions};
+    /// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+    /// let kernel = Kernel::parse(text)?;
+    /// let compiled = llvm::compile(&kernel, &CodegenOptions::host()?)?;
+    /// let memory = [vec![1.0, 2.0], vec![0.0]];
+    /// let arrays = memory.map(|x| Array::from_values(x.into_iter().map(Value::F64))).to_vec();
+    /// let memory = Memory { arrays, scalars: Vec::new() };
+    /// let after = tamis_backend::runtime::run_on_arrays(&kernel, memory, |buffers, scalars| {
+    ///     // SAFETY: the arrays have the kernel's types, and the elements that it accesses.
+    ///     unsafe { compiled.call(buffers, scalars) }
+    /// });
+    /// assert_eq!(after.unwrap().arrays[1].get(0), Some(Value::F64(2.0)));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub unsafe fn call(&self, buffers: &mut [RawBuffer], scalars: &[Value]) -> Result<(), KernelFailure> {
         // SAFETY: guaranteed by the caller.
         unsafe { self.call_with_reports(buffers, scalars, &mut |_, _| {}) }
@@ -305,6 +435,23 @@ impl CompiledKernel {
     ///
     /// # Safety
     /// As for [`CompiledKernel::call`].
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// # use tamis_ir::kernel::{Array, Kernel, Memory};
+    /// # use tamis_ir::Value;
+    /// # use tamis_backend::llvm::{self, CodegenOptions};
+    /// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+    /// let kernel = Kernel::parse(text)?;
+    /// let compiled = llvm::compile(&kernel, &CodegenOptions::host()?)?;
+    /// let (x, mut y, mut workspaces) = ([1.0, 2.0], [0.0], 0);
+    /// let mut buffers = [RawBuffer::input(&x), RawBuffer::output(&mut y)];
+    /// let mut count = |_: &str, _| workspaces += 1;
+    /// // SAFETY: the buffers are of `f64`, and hold the elements that the kernel accesses.
+    /// unsafe { compiled.call_with_reports(&mut buffers, &[], &mut count) }.unwrap();
+    /// assert_eq!((y, workspaces), ([2.0], 0));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub unsafe fn call_with_reports(
         &self,
         buffers: &mut [RawBuffer],

@@ -32,6 +32,14 @@ thread_local! {
 
 /// Runs `work` without helper threads for compilation if `enabled`: a user of one thread wants no
 /// others here either.
+///
+/// ```
+/// use tamis_backend::llvm::{CodegenOptions, compile, single_threaded};
+/// use tamis_ir::kernel::Builder;
+/// let options = CodegenOptions::host()?;
+/// single_threaded(true, || compile(&Builder::new("f").finish(), &options))?;
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn single_threaded<T>(enabled: bool, work: impl FnOnce() -> T) -> T {
     /// Restores the previous setting.
     struct PreviousSetting(bool);

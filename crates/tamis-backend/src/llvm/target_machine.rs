@@ -20,6 +20,12 @@ use std::time::Instant;
 use tamis_ir::Diagnostic;
 
 /// The CPU that code is generated for.
+///
+/// ```
+/// use tamis_backend::llvm::TargetCpu;
+/// assert!(!TargetCpu::host()?.triple.is_empty());
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct TargetCpu {
@@ -31,6 +37,12 @@ pub struct TargetCpu {
 impl TargetCpu {
     /// The host CPU, or the one that `TAMIS_CPU` names (`x86-64-v3`, `znver3`,
     /// `x86-64-v4,-avx512vl`).
+    ///
+    /// ```
+    /// use tamis_backend::llvm::TargetCpu;
+    /// assert!(!TargetCpu::host()?.cpu.is_empty());
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn host() -> Result<Arc<TargetCpu>, Diagnostic> {
         static HOST: OnceLock<Result<Arc<TargetCpu>, Diagnostic>> = OnceLock::new();
         HOST.get_or_init(|| TargetCpu::named(std::env::var("TAMIS_CPU").ok().as_deref()).map(Arc::new)).clone()
@@ -38,6 +50,13 @@ impl TargetCpu {
 
     /// A CPU of the host architecture by name, with comma-separated features; without a name, the
     /// host CPU.
+    ///
+    /// ```
+    /// use tamis_backend::llvm::TargetCpu;
+    /// assert_eq!(TargetCpu::named(None)?.triple, TargetCpu::host()?.triple);
+    /// assert!(TargetCpu::named(Some("no such processor")).is_err());
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn named(name: Option<&str>) -> Result<TargetCpu, Diagnostic> {
         let triple = initialise()?;
         let named = name.map(|name| super::cpu_names::parse(name, &triple)).transpose()?.flatten();

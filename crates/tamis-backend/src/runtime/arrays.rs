@@ -13,6 +13,25 @@ use tamis_ir::{DType, Value};
 ///
 /// Arrays that do not match the kernel are rejected, and so are arrays that cannot be allocated.
 /// After a failure no memory is returned.
+///
+/// ```
+/// use tamis_backend::runtime::run_on_arrays;
+/// # use tamis_ir::kernel::{Array, Kernel, Memory};
+/// # use tamis_ir::Value;
+/// # use tamis_backend::llvm::{self, CodegenOptions};
+/// let text = "kernel f\n    in x: f64[]\n    out y: f64[]\nbegin\n    y[0] = x[1]\n";
+/// let kernel = Kernel::parse(text)?;
+/// let compiled = llvm::compile(&kernel, &CodegenOptions::host()?)?;
+/// let memory = [vec![1.0, 2.0], vec![0.0]];
+/// let arrays = memory.map(|x| Array::from_values(x.into_iter().map(Value::F64))).to_vec();
+/// let memory = Memory { arrays, scalars: Vec::new() };
+/// let after = run_on_arrays(&kernel, memory, |buffers, scalars| {
+///     // SAFETY: the arrays have the kernel's types, and the elements that it accesses.
+///     unsafe { compiled.call(buffers, scalars) }
+/// });
+/// assert_eq!(after.unwrap().arrays[1].get(0), Some(Value::F64(2.0)));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn run_on_arrays(
     kernel: &Kernel,
     memory: Memory,

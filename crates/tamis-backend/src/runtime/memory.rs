@@ -12,6 +12,13 @@ use tamis_ir::{DType, Value};
 
 /// The descriptor of a buffer in machine code. Kernels in C have the same structure under the name
 /// `tamis_buffer`.
+///
+/// ```
+/// use tamis_backend::RawBuffer;
+/// let x = [1.0, 2.0, 3.0];
+/// let raw = RawBuffer::input(&x);
+/// assert_eq!((raw.len, raw.cap), (3, 0), "borrowed memory has no capacity");
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawBuffer {
@@ -27,17 +34,34 @@ pub struct RawBuffer {
 
 impl RawBuffer {
     /// An empty buffer without memory: for outputs that start empty, scratch and tiles.
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// assert_eq!(RawBuffer::empty().len, 0);
+    /// ```
     pub const fn empty() -> RawBuffer {
         RawBuffer { data: NonNull::<u64>::dangling().as_ptr().cast(), len: 0, cap: 0 }
     }
 
     /// Borrowed elements that a kernel reads. They must outlive every call that receives them.
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// let x = [1.0, 2.0, 3.0];
+    /// assert_eq!(RawBuffer::input(&x).len, 3);
+    /// ```
     pub fn input<T: Element>(elements: &[T]) -> RawBuffer {
         RawBuffer { data: elements.as_ptr().cast::<u8>().cast_mut(), len: elements.len() as u64, cap: 0 }
     }
 
     /// Borrowed elements that a kernel writes in place; a kernel that grows them copies them first.
     /// They must outlive every call that receives them.
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// let mut y = [0u32; 4];
+    /// assert_eq!(RawBuffer::output(&mut y).len, 4);
+    /// ```
     pub fn output<T: Element>(elements: &mut [T]) -> RawBuffer {
         RawBuffer { data: elements.as_mut_ptr().cast(), len: elements.len() as u64, cap: 0 }
     }
@@ -48,6 +72,11 @@ impl RawBuffer {
 /// # Safety
 /// The type has no padding and no drop glue, and [`Element::DTYPE`] has its size, its alignment and
 /// its meaning.
+///
+/// ```
+/// use tamis_backend::runtime::Element;
+/// assert_eq!(f32::DTYPE, tamis_ir::DType::F32);
+/// ```
 pub unsafe trait Element: Copy + 'static {
     /// The value type with this memory representation.
     const DTYPE: DType;
@@ -94,11 +123,22 @@ unsafe impl Sync for RawStorage {}
 
 impl RawStorage {
     /// No elements.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// use tamis_ir::{DType, kernel::Elem};
+    /// assert!(RawStorage::new(Elem::Value(DType::F64)).is_empty());
+    /// ```
     pub fn new(elem: Elem) -> RawStorage {
         RawStorage { raw: RawBuffer::empty(), size: elem.size(), align: align(elem) }
     }
 
     /// Takes the elements of a vector without a copy.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// assert_eq!(RawStorage::from_vec(vec![1u8, 2, 3]).bytes(), [1, 2, 3]);
+    /// ```
     pub fn from_vec<T: Element>(elements: Vec<T>) -> RawStorage {
         let mut elements = ManuallyDrop::new(elements);
         let (len, cap) = (elements.len() as u64, elements.capacity() as u64);
@@ -109,6 +149,13 @@ impl RawStorage {
     /// Returns the elements as a vector without a copy. Returns the storage itself if its elements
     /// have another size or alignment, or are not all valid values of the type (a `bool` is 0 or
     /// 1).
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// let bytes = RawStorage::from_vec(vec![0u8, 1, 2]);
+    /// let bytes = bytes.into_vec::<bool>().unwrap_err();
+    /// assert_eq!(bytes.into_vec::<u8>().unwrap(), [0, 1, 2], "2 is no truth value");
+    /// ```
     pub fn into_vec<T: Element>(self) -> Result<Vec<T>, RawStorage> {
         if size_of::<T>() != self.size || align_of::<T>() != self.align {
             return Err(self);
@@ -131,17 +178,34 @@ impl RawStorage {
 
     /// Grows to at least `len` elements; new elements are uninitialised. Returns `false` if
     /// allocation fails.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// use tamis_ir::{DType, kernel::Elem};
+    /// let mut storage = RawStorage::new(Elem::Value(DType::F64));
+    /// assert!(storage.grow(100) && storage.len() == 100);
+    /// ```
     #[must_use]
     pub fn grow(&mut self, len: usize) -> bool {
         grow(&mut self.raw, len as u64, self.size, self.align, None)
     }
 
     /// The size of an element in bytes.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// assert_eq!(RawStorage::from_vec(vec![1.0f32]).element_size(), 4);
+    /// ```
     pub fn element_size(&self) -> usize {
         self.size
     }
 
     /// The elements as bytes.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// assert_eq!(RawStorage::from_vec(vec![1u16, 0]).bytes().len(), 4);
+    /// ```
     pub fn bytes(&self) -> &[u8] {
         match self.raw.cap {
             0 => &[],
@@ -152,6 +216,13 @@ impl RawStorage {
 
     /// The elements as mutable bytes. Any bytes are valid elements, except for `bool`, which needs
     /// 0 or 1.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// let mut storage = RawStorage::from_vec(vec![1u8, 2]);
+    /// storage.bytes_mut()[0] = 7;
+    /// assert_eq!(storage.bytes(), [7, 2]);
+    /// ```
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match self.raw.cap {
             0 => &mut [],
@@ -162,6 +233,13 @@ impl RawStorage {
 
     /// The elements as a slice, if they have this size and alignment. Only for number types of
     /// which every bit pattern is valid.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// let storage = RawStorage::from_vec(vec![3u32, 5]);
+    /// assert_eq!(storage.indices::<u32>(), Some(&[3, 5][..]));
+    /// assert_eq!(storage.indices::<u64>(), None);
+    /// ```
     pub fn indices<T: Element + Into<u64>>(&self) -> Option<&[T]> {
         let fits = size_of::<T>() == self.size && align_of::<T>() == self.align && T::DTYPE != DType::Bool;
         match self.raw.cap {
@@ -173,6 +251,13 @@ impl RawStorage {
     }
 
     /// The elements as a mutable slice, if they have this size and alignment.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// let mut storage = RawStorage::from_vec(vec![3u32, 5]);
+    /// storage.indices_mut::<u32>().unwrap()[1] = 6;
+    /// assert_eq!(storage.indices::<u32>(), Some(&[3, 6][..]));
+    /// ```
     pub fn indices_mut<T: Element + Into<u64>>(&mut self) -> Option<&mut [T]> {
         let fits = size_of::<T>() == self.size && align_of::<T>() == self.align && T::DTYPE != DType::Bool;
         match self.raw.cap {
@@ -183,22 +268,44 @@ impl RawStorage {
     }
 
     /// The number of elements.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// assert_eq!(RawStorage::from_vec(vec![1.0, 2.0]).len(), 2);
+    /// ```
     pub fn len(&self) -> usize {
         self.raw.len as usize
     }
 
     /// True if there are no elements.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// assert!(RawStorage::from_vec(Vec::<f64>::new()).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Removes all but the first `len` elements.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// let mut storage = RawStorage::from_vec(vec![1u8, 2, 3]);
+    /// storage.truncate(2);
+    /// assert_eq!(storage.bytes(), [1, 2]);
+    /// ```
     pub fn truncate(&mut self, len: usize) {
         self.raw.len = self.raw.len.min(len as u64);
     }
 
     /// The descriptor for a call of a kernel. The caller writes it back with
     /// [`RawStorage::set_raw`].
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// assert_eq!(RawStorage::from_vec(vec![1.0, 2.0]).raw().len, 2);
+    /// ```
     pub fn raw(&self) -> RawBuffer {
         self.raw
     }
@@ -208,6 +315,15 @@ impl RawStorage {
     /// # Safety
     /// The descriptor was taken by [`RawStorage::raw`] from this storage, and only a kernel has
     /// changed it since.
+    ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// let mut storage = RawStorage::from_vec(vec![1.0, 2.0]);
+    /// let raw = storage.raw();
+    /// // SAFETY: the descriptor is that of the storage, unchanged.
+    /// unsafe { storage.set_raw(raw) };
+    /// assert_eq!(storage.len(), 2);
+    /// ```
     pub unsafe fn set_raw(&mut self, raw: RawBuffer) {
         self.raw = raw;
     }

@@ -11,6 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 /// Minimum size of pooled blocks; smaller ones are cheap to allocate.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use tamis_backend::runtime::{MIN_POOLED_BYTES, acquire_memory};
+/// let layout = Layout::array::<u8>(MIN_POOLED_BYTES - 1).unwrap();
+/// assert!(acquire_memory(layout, 1).is_none(), "small blocks are not pooled");
+/// ```
 pub const MIN_POOLED_BYTES: usize = 64 << 10;
 
 /// Maximum bytes of resident free blocks, over all threads.
@@ -220,12 +227,32 @@ const PAGE: usize = if cfg!(target_arch = "x86_64") { 4 << 10 } else { 64 << 10 
 ///
 /// # Safety
 /// The memory was allocated with this layout, whose size is not 0, and is not used any more.
+///
+/// ```
+/// use std::alloc::{Layout, alloc};
+/// use std::ptr::NonNull;
+/// use tamis_backend::runtime::release_memory;
+/// let layout = Layout::array::<u8>(1 << 20).unwrap();
+/// // SAFETY: the size is not 0; the memory has this layout, and is not used any more.
+/// unsafe { release_memory(NonNull::new(alloc(layout)).unwrap(), layout) };
+/// ```
 pub unsafe fn release_memory(data: NonNull<u8>, layout: Layout) {
     free(HeapBlock { data, layout });
 }
 
 /// Acquires a free block from the pool, of at most a quarter more than the layout and a multiple of
 /// `unit` bytes. The caller owns it.
+///
+/// ```
+/// use std::alloc::Layout;
+/// use tamis_backend::runtime::{acquire_memory, release_memory};
+/// let layout = Layout::array::<u8>(1 << 20).unwrap();
+/// if let Some((data, found)) = acquire_memory(layout, 1) {
+///     assert!(found.size() >= layout.size());
+///     // SAFETY: the memory has this layout, and is not used any more.
+///     unsafe { release_memory(data, found) };
+/// }
+/// ```
 pub fn acquire_memory(layout: Layout, unit: usize) -> Option<(NonNull<u8>, Layout)> {
     let wanted = layout.size() >= MIN_POOLED_BYTES && unit > 0;
     wanted.then(|| reuse(layout, unit, ReuseFor::KnownSize)).flatten().map(|block| (block.data, block.layout))

@@ -7,6 +7,13 @@ use std::alloc::Layout;
 use std::marker::PhantomData;
 
 /// Out of memory, or beyond the array limit.
+///
+/// ```
+/// use tamis_backend::runtime::OutOfMemory;
+/// use tamis_backend::runtime::workspace::WorkspaceError;
+/// let error = WorkspaceError::from(OutOfMemory { elements: 7 });
+/// assert_eq!(error, WorkspaceError::Memory { entries: 7 });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory {
     /// The requested number of elements.

@@ -22,7 +22,6 @@ mod tile;
 
 pub use model::Costs;
 pub use operand::OperandStatistics;
-pub use order::{Choice, Cost, Problem, Writing};
 pub use predict::{Prediction, predict};
 
 use tamis_ir::notation::Notation;

@@ -24,6 +24,12 @@ const DEEPEST: usize = 32;
 const PATIENCE: usize = 10_000;
 
 /// The prediction for a loop.
+///
+/// ```
+/// use tamis_compiler::auto::Prediction;
+/// let dense = Prediction { trips: 100.0, from: Vec::new() };
+/// assert!(dense.from.is_empty(), "no sparse tensor decides it");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prediction {
     /// The number of executions of its body.
@@ -35,6 +41,19 @@ pub struct Prediction {
 
 /// The predictions for all loops, by index id; none where the model has no estimate. `operands`:
 /// statistics of the parameters.
+///
+/// ```
+/// use tamis_compiler::auto::{Costs, describe, predict};
+/// use tamis_ir::{Format, Notation, Value};
+/// use tamis_tensor::Tensor;
+/// let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (types, operands) = describe(&[&a]);
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// let loops = predict(&program, &program.check(&types)?, &operands, &Costs::default());
+/// assert_eq!(loops[0].as_ref().unwrap().trips, 2.0, "two rows");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn predict(
     program: &Program,
     checked: &Checked,

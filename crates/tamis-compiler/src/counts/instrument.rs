@@ -9,7 +9,7 @@ use tamis_ir::kernel::{Block, BufferId, Builder, Expr, ExprId, Kernel, LabelId, 
 /// counters.
 ///
 /// Statements and their order stay as they are, and so do all results.
-pub fn instrument(kernel: &Kernel, buffer: BufferId, indices: usize) -> (Kernel, Counting) {
+pub(crate) fn instrument(kernel: &Kernel, buffer: BufferId, indices: usize) -> (Kernel, Counting) {
     let (builder, _) = Builder::resume(kernel.clone());
     let mut pass = Instrument {
         kernel,

@@ -1,7 +1,7 @@
 //! Instrumentation of kernels: counts of loop iterations, visits, and elements read and written
 //! while machine code runs.
 //!
-//! [`instrument`](instrument()) is a pass over a finished kernel. It adds counters (ordinary
+//! `instrument` is a pass over a finished kernel. It adds counters (ordinary
 //! variables, which ordinary statements update and, at the end, store in one more buffer), so every
 //! back end and the interpreter run it. Loops without early exits are counted at entry, not in
 //! every iteration: their bodies stay unchanged and vectorised. [`Counting`] maps the counters to
@@ -18,16 +18,16 @@ mod read;
 mod tests;
 mod work;
 
-pub use instrument::instrument;
+pub(crate) use instrument::instrument;
 pub use prefix::{NestRange, nests, prefix};
 pub use read::{Counts, LoopCounts, LoopPart, Traffic};
-pub use work::Work;
+pub(crate) use work::Work;
 
 use tamis_ir::kernel::{BufferId, VarId};
 
 /// A symbolic execution count: the value of a counter (or 1) times a constant factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SymbolicCount {
+pub(crate) struct SymbolicCount {
     /// The index of the counter in the counter buffer.
     pub counter: Option<usize>,
     /// The constant factor.
@@ -36,10 +36,10 @@ pub struct SymbolicCount {
 
 impl SymbolicCount {
     /// Once.
-    pub const ONCE: SymbolicCount = SymbolicCount { counter: None, factor: 1 };
+    const ONCE: SymbolicCount = SymbolicCount { counter: None, factor: 1 };
 
     /// The value of a counter.
-    pub fn counted(counter: usize) -> SymbolicCount {
+    fn counted(counter: usize) -> SymbolicCount {
         SymbolicCount { counter: Some(counter), factor: 1 }
     }
 
@@ -50,7 +50,7 @@ impl SymbolicCount {
 
 /// A loop of an instrumented kernel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CountedLoop {
+pub(crate) struct CountedLoop {
     /// The enclosing loop of the kernel.
     pub parent: Option<usize>,
     /// The index of the program's loop that it was lowered from.
@@ -71,7 +71,7 @@ pub struct CountedLoop {
 
 /// A basic block: straight-line statements and their work per execution.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BasicBlock {
+pub(crate) struct BasicBlock {
     /// The innermost enclosing loop of the kernel.
     pub within: Option<usize>,
     /// The top-level statement of the kernel that contains them.
@@ -88,7 +88,7 @@ pub struct BasicBlock {
 
 /// A bulk operation, whose work depends on a length: a counter accumulates the lengths.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bulk {
+pub(crate) struct Bulk {
     /// The innermost enclosing loop of the kernel.
     pub within: Option<usize>,
     /// The top-level statement of the kernel that contains it.
@@ -105,7 +105,7 @@ pub struct Bulk {
 
 /// The kind of a bulk operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BulkKind {
+pub(crate) enum BulkKind {
     /// Writes all elements.
     Fill,
     /// Searches a coordinate by bisection.
@@ -117,6 +117,22 @@ pub enum BulkKind {
 }
 
 /// The meaning of the counters of an instrumented kernel.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// # let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// # let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let options = pipeline::Options { count: true, ..Default::default() };
+/// let compilation = pipeline::compile(&program, &params, &layouts, options)?;
+/// let (counting, kernel) = &*compilation.counting.unwrap();
+/// assert!(counting.len >= counting.indices);
+/// assert!(counting.buffer.index() < kernel.buffers.len(), "the counters have a buffer");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counting {
     /// The buffer that holds the counters; the kernel grows it.
@@ -126,11 +142,11 @@ pub struct Counting {
     /// The number of counters.
     pub len: usize,
     /// Loops in preorder.
-    pub loops: Vec<CountedLoop>,
+    pub(crate) loops: Vec<CountedLoop>,
     /// The basic blocks.
-    pub basic_blocks: Vec<BasicBlock>,
+    pub(crate) basic_blocks: Vec<BasicBlock>,
     /// The bulk operations.
-    pub bulk: Vec<Bulk>,
+    pub(crate) bulk: Vec<Bulk>,
     /// Counters of the maximum length requested for each buffer.
     pub lengths: Vec<(BufferId, usize)>,
 }

@@ -8,6 +8,21 @@ use tamis_ir::Value;
 use tamis_ir::kernel::{Builder, Elem, Expr, Kernel, Role, Stmt, VarId};
 
 /// The top-level statements of a kernel that form one loop nest.
+///
+/// ```
+/// use tamis_ir::kernel::Kernel;
+/// let kernel = Kernel::parse("kernel f
+///     out y: f64[]
+///     in n: i64
+/// begin
+///     for i in 0..n
+///         y[i] = 0.0
+///     for j in 0..n
+///         y[j] = y[j] + 1.0
+/// ")?;
+/// assert_eq!(tamis_compiler::counts::nests(&kernel)[1].stop, kernel.body.len());
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NestRange {
     /// The statement with loops.
@@ -17,6 +32,21 @@ pub struct NestRange {
 }
 
 /// The loop nests of a kernel, in order. Statements before the first loop belong to the first nest.
+///
+/// ```
+/// use tamis_ir::kernel::Kernel;
+/// let kernel = Kernel::parse("kernel f
+///     out y: f64[]
+///     in n: i64
+/// begin
+///     for i in 0..n
+///         y[i] = 0.0
+///     for j in 0..n
+///         y[j] = y[j] + 1.0
+/// ")?;
+/// assert_eq!(tamis_compiler::counts::nests(&kernel).len(), 2);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn nests(kernel: &Kernel) -> Vec<NestRange> {
     let loops = |stmt: &Stmt| {
         let mut found = false;
@@ -31,6 +61,23 @@ pub fn nests(kernel: &Kernel) -> Vec<NestRange> {
 
 /// A prefix of a kernel. Values that later statements use are stored, so that they are not
 /// eliminated as dead.
+///
+/// ```
+/// use tamis_ir::kernel::Kernel;
+/// let kernel = Kernel::parse("kernel f
+///     out y: f64[]
+///     in n: i64
+/// begin
+///     for i in 0..n
+///         y[i] = 0.0
+///     for j in 0..n
+///         y[j] = y[j] + 1.0
+/// ")?;
+/// let first = tamis_compiler::counts::nests(&kernel)[0];
+/// let before = tamis_compiler::counts::prefix(&kernel, first.stop);
+/// assert_eq!(before.size(), 2, "a loop and its body");
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn prefix(kernel: &Kernel, statements: usize) -> Kernel {
     let (mut b, mut body) = Builder::resume(kernel.clone());
     let rest = body.split_off(statements.min(body.len()));

@@ -5,6 +5,12 @@ use std::collections::BTreeMap;
 use tamis_ir::kernel::{self, BufferId, Kernel};
 
 /// Numbers of elements read and written.
+///
+/// ```
+/// use tamis_compiler::counts::Traffic;
+/// let copied = Traffic { loads: 10, stores: 10 };
+/// assert_eq!(copied.loads + copied.stores, 20);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// The number of elements read.
@@ -14,6 +20,23 @@ pub struct Traffic {
 }
 
 /// A loop of the kernel that was lowered from a loop of the program.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// # let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// # let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let options = pipeline::Options { count: true, ..Default::default() };
+/// let compilation = pipeline::compile(&program, &params, &layouts, options)?;
+/// let (counting, kernel) = &*compilation.counting.unwrap();
+/// let counts = counting.read(kernel, &vec![3; counting.len]);
+/// let headers: Vec<&str> = counts.loops[0].parts.iter().map(|part| part.text.as_str()).collect();
+/// assert!(headers.iter().all(|header| header.starts_with("for ")), "{headers:?}");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopPart {
     /// Its header as text.
@@ -29,6 +52,22 @@ pub struct LoopPart {
 }
 
 /// Counts of a loop of the program, without nested loops.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// # let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// # let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let options = pipeline::Options { count: true, ..Default::default() };
+/// let compilation = pipeline::compile(&program, &params, &layouts, options)?;
+/// let (counting, kernel) = &*compilation.counting.unwrap();
+/// let counts = counting.read(kernel, &vec![3; counting.len]);
+/// assert!(counts.loops[0].visits >= 3);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LoopCounts {
     /// The number of entries: the maximum over its outermost kernel loops.
@@ -51,6 +90,22 @@ pub struct LoopCounts {
 }
 
 /// The execution counts of a kernel.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// # let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// # let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let options = pipeline::Options { count: true, ..Default::default() };
+/// let compilation = pipeline::compile(&program, &params, &layouts, options)?;
+/// let (counting, kernel) = &*compilation.counting.unwrap();
+/// let counts = counting.read(kernel, &vec![3; counting.len]);
+/// assert_eq!(counts.loops.len(), program.indices.len());
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Counts of each loop of the program, by index.
@@ -65,6 +120,22 @@ pub struct Counts {
 
 impl Counting {
     /// Computes the counts from stored counters. `kernel`: the kernel before instrumentation.
+    ///
+    /// ```
+    /// # use tamis_compiler::{lower::ParamLayout, pipeline};
+    /// # use tamis_ir::{Format, Notation, Value, interp};
+    /// # use tamis_tensor::Tensor;
+    /// # let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+    /// # let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// # let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+    /// let options = pipeline::Options { count: true, ..Default::default() };
+    /// let compilation = pipeline::compile(&program, &params, &layouts, options)?;
+    /// let (counting, kernel) = &*compilation.counting.unwrap();
+    /// let counts = counting.read(kernel, &vec![0; counting.len]);
+    /// assert!(counts.loops.iter().all(|counts| counts.visits == 0), "it did not run");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn read(&self, kernel: &Kernel, counters: &[i64]) -> Counts {
         let count = |times: SymbolicCount| {
             let base = times.counter.map_or(1, |place| counters.get(place).copied().unwrap_or(0).max(0) as u64);
@@ -175,6 +246,11 @@ impl Counts {
     }
 
     /// The modelled cost of one top-level statement of the kernel.
+    ///
+    /// ```
+    /// use tamis_compiler::counts::Counts;
+    /// assert_eq!(Counts::default().cost_of(0), 0.0);
+    /// ```
     pub fn cost_of(&self, statement: usize) -> f64 {
         let all = self.loops.iter().chain([&self.outside]);
         all.filter_map(|found| found.cost.get(&statement)).sum()

@@ -8,7 +8,7 @@ use tamis_ir::kernel::{BufferId, Expr, ExprId, Kernel, Stmt};
 /// A shared expression of a statement counts once; conditionally evaluated operands count as
 /// evaluated. Machine code may do less: it keeps repeated loads in registers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Work {
+pub(crate) struct Work {
     /// Elements read, by buffer.
     pub loads: BTreeMap<BufferId, u64>,
     /// Elements written, by buffer.

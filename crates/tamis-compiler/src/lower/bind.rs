@@ -15,6 +15,16 @@ use tamis_tensor::levels::{ArraySpec, level_type};
 use tamis_tensor::written_as;
 
 /// The layout of a parameter: its format, type and fill value, and the widths of its arrays.
+///
+/// ```
+/// use tamis_compiler::lower::ParamLayout;
+/// use tamis_ir::{Format, Value, format::Width};
+/// use tamis_tensor::Tensor;
+/// let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// assert!(ParamLayout::of(&a).widths[1].iter().all(|(_, width)| *width == Width::U32));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamLayout {
     /// The format.
@@ -31,6 +41,14 @@ pub struct ParamLayout {
 
 impl ParamLayout {
     /// The layout of a tensor.
+    ///
+    /// ```
+    /// use tamis_compiler::lower::ParamLayout;
+    /// use tamis_ir::{DType, Value};
+    /// use tamis_tensor::Tensor;
+    /// let layout = ParamLayout::of(&Tensor::literal(Value::I64(3)));
+    /// assert!(layout.dtype == DType::I64 && layout.literal.is_some());
+    /// ```
     pub fn of(tensor: &tamis_tensor::Tensor) -> ParamLayout {
         let arrays = |k| tensor.level_arrays(k).arrays.iter().map(|(name, a)| (*name, a.width())).collect();
         ParamLayout {
@@ -44,6 +62,20 @@ impl ParamLayout {
 }
 
 /// A tensor in a kernel.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let compilation = pipeline::compile(&program, &params, &layouts, Default::default())?;
+/// let matrix = &compilation.lowered.bound[0];
+/// assert_eq!((matrix.dims.len(), matrix.fill), (2, Value::F64(0.0)));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct BoundTensor {
     /// The storage of its elements.
@@ -62,6 +94,22 @@ pub struct BoundTensor {
 type Arrays = Vec<(&'static str, BufferId)>;
 
 /// The storage of a tensor's elements.
+///
+/// ```
+/// # use tamis_compiler::lower::BoundStorage;
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let compilation = pipeline::compile(&program, &params, &layouts, Default::default())?;
+/// let matrix = &compilation.lowered.bound[0].storage;
+/// let BoundStorage::Levels { arrays, .. } = matrix else { panic!() };
+/// assert_eq!((arrays[0].len(), arrays[1].len()), (0, 2), "positions and coordinates");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum BoundStorage {
     /// Levels with their arrays, and the values (none for a pattern).
@@ -85,11 +133,25 @@ pub enum BoundStorage {
 }
 
 /// A size parameter of a kernel: a dimension of a tensor.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let compilation = pipeline::compile(&program, &params, &layouts, Default::default())?;
+/// let rows = (program.params[0], 0);
+/// assert!(compilation.lowered.sizes.contains(&rows));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub type SizeParam = (TensorId, usize);
 
 /// Binds all tensors of a program: parameters with their layouts, results as outputs, temporaries
 /// as scratch buffers. The first levels of a tensor with shared sparsity are those of its operand.
-pub fn bind(
+pub(super) fn bind(
     b: &mut Builder,
     program: &Program,
     checked: &Checked,
@@ -228,7 +290,7 @@ fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout, role: Role, shar
 
 /// True if coordinates of level `k` may repeat: it is nonunique, or lies between a nonunique level
 /// and the last of the singletons below it, which distinguishes the elements.
-pub fn is_grouped(format: &Format, k: usize) -> bool {
+pub(super) fn is_grouped(format: &Format, k: usize) -> bool {
     let levels = format.levels();
     let head = chain_head(format, k);
     levels[head].nonunique && levels.get(k + 1).is_some_and(is_singleton)
@@ -236,7 +298,7 @@ pub fn is_grouped(format: &Format, k: usize) -> bool {
 
 /// The level above the chain of singletons that level `k` belongs to; `k` itself if it is no
 /// singleton.
-pub fn chain_head(format: &Format, k: usize) -> usize {
+pub(super) fn chain_head(format: &Format, k: usize) -> usize {
     let in_chain = format.levels()[..=k].iter().rev().take_while(|l| is_singleton(l)).count();
     k - in_chain.min(k)
 }

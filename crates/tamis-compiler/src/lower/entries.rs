@@ -398,7 +398,7 @@ fn fits(checked: &Checked, (tensor, dim): (TensorId, usize), (other, from): (Ten
 
 /// For each subscript that is a coordinate of stored elements: true if the dimension is large
 /// enough for all of them, so that the kernel need not check.
-pub fn coordinates_fit(program: &Program, checked: &Checked) -> Vec<bool> {
+pub(crate) fn coordinates_fit(program: &Program, checked: &Checked) -> Vec<bool> {
     let lets = lets(program);
     let mut found = Vec::new();
     let mut see = |access: &Access| {

@@ -18,16 +18,16 @@ mod affine_map;
 mod append_slot;
 mod assign;
 mod assumptions;
-pub mod bind;
+mod bind;
 mod dense_loops;
 mod dilation;
 mod emit;
-pub mod entries;
+pub(crate) mod entries;
 mod fiber_sets;
 mod invariant_access;
 mod jumper;
 mod lookup;
-pub mod node;
+mod node;
 mod open_windows;
 pub mod outer_partition;
 mod prepare;
@@ -35,14 +35,14 @@ mod random_access;
 mod region;
 mod run;
 mod run_algebra;
-pub mod saturate;
+pub(crate) mod saturate;
 mod scatter;
 mod segments;
-pub mod sequence;
+pub(crate) mod sequence;
 mod shared_sparsity;
 mod shifted_reads;
 mod short_circuit;
-pub mod simplify;
+mod simplify;
 mod spike;
 mod stepper;
 mod storage;
@@ -65,6 +65,21 @@ use tamis_ir::kernel::{self, BufferId, Builder, ExprId, Kernel, Stmt};
 use tamis_ir::program::{self, Attributes, Checked, IndexId, Program, StmtId, TensorId, VarId};
 
 /// A kernel with the meaning of its parameters.
+///
+/// ```
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let compilation = pipeline::compile(&program, &params, &layouts, Default::default())?;
+/// let lowered = &compilation.lowered;
+/// assert!(lowered.warnings.is_empty() && lowered.partition.is_none());
+/// assert_eq!(lowered.bound.len(), program.tensors.len());
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Lowered {
     /// The kernel.
@@ -88,6 +103,20 @@ pub struct Lowered {
 }
 
 /// Lowers a checked program for parameters of given layouts.
+///
+/// ```
+/// # use tamis_compiler::lower::{Policy, lower};
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let lowered = lower(&program, &program.check(&params)?, &layouts, Policy::default())?;
+/// assert!(lowered.looplets.iter().any(|text| text.contains("stepper")), "{:?}", lowered.looplets);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn lower(
     program: &Program,
     checked: &Checked,
@@ -100,6 +129,20 @@ pub fn lower(
 /// [`lower`], into a kernel that runs a partition of the outermost loop; see [`outer_partition`].
 /// Fails where [`lower`] succeeds if the loop cannot be partitioned (`E1206`), or if a partition
 /// has requirements that the whole loop does not, such as sorted operands.
+///
+/// ```
+/// # use tamis_compiler::lower::{Policy, lower_partition};
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let lowered = lower_partition(&program, &program.check(&params)?, &layouts, Policy::default())?;
+/// assert_eq!(lowered.partition.unwrap().index.0, 0, "rows are partitioned");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn lower_partition(
     program: &Program,
     checked: &Checked,
@@ -119,7 +162,7 @@ enum KernelMode {
 
 /// [`lower`], into a kernel that counts how often the bodies of loops run, and whose variables know
 /// their loops.
-pub fn lower_counted(
+pub(crate) fn lower_counted(
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],
@@ -183,7 +226,7 @@ fn lower_with(
 }
 
 /// The write plan of each tensor that a program declares.
-pub fn plans(
+pub(crate) fn plans(
     program: &Program,
     checked: &Checked,
     layouts: &[ParamLayout],

@@ -11,7 +11,7 @@ use tamis_ir::program::{EntryPart, IndexId, Protocol, StmtId, TensorId, VarId};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Node {
+pub(crate) enum Node {
     /// A value of the kernel.
     Value(ExprId),
     /// A constant: known without stored data.
@@ -34,7 +34,7 @@ pub enum Node {
 
 /// A query about stored elements.
 #[derive(Clone, Debug, PartialEq)]
-pub struct EntryQuery {
+pub(crate) struct EntryQuery {
     /// The parameter.
     pub tensor: TensorId,
     /// The queried property.
@@ -49,7 +49,7 @@ pub struct EntryQuery {
 
 /// A read that is resolved down to some level.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PartialAccess {
+pub(crate) struct PartialAccess {
     /// The identity of the access. Accesses that a loop moves along the same fiber in the same way
     /// share the id of the first one while that loop is lowered.
     pub id: u32,
@@ -82,7 +82,7 @@ pub struct PartialAccess {
 
 /// The cursors of several fibers that windows move over together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FiberCursors {
+pub(crate) struct FiberCursors {
     /// The level that they belong to.
     pub level: usize,
     /// For each fiber, by parent position: one end of the segments that the window may meet.
@@ -97,7 +97,7 @@ pub struct FiberCursors {
 
 /// The object that an access reads.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ReadSource {
+pub(crate) enum ReadSource {
     /// A tensor, with its subscripts in storage order.
     Tensor(TensorId, Vec<Sub>),
     /// A comparison of an index (left) with a value that does not depend on it.
@@ -106,7 +106,7 @@ pub enum ReadSource {
 
 /// A subscript.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sub {
+pub(crate) struct Sub {
     /// The dimension it belongs to.
     pub dim: usize,
     /// The coordinate.
@@ -123,7 +123,7 @@ pub struct Sub {
 
 /// The function of a dimension's coordinate that a level stores.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Projection {
+pub(crate) enum Projection {
     /// The coordinate itself.
     Whole,
     /// The quotient by a constant.
@@ -137,7 +137,7 @@ pub enum Projection {
 
 impl Sub {
     /// The expressions that it is computed from.
-    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &Node> {
         let other = match &self.projection {
             Projection::Minus(other) => Some(&other.node),
             _ => None,
@@ -146,7 +146,7 @@ impl Sub {
     }
 
     /// Rewrites the expressions that it is computed from.
-    pub fn map(mut self, f: &mut dyn FnMut(Node) -> Node) -> Sub {
+    pub(crate) fn map(mut self, f: &mut dyn FnMut(Node) -> Node) -> Sub {
         self.node = self.node.map(f);
         if let Projection::Minus(other) = self.projection {
             self.projection = Projection::Minus(Box::new(other.map(f)));
@@ -157,7 +157,7 @@ impl Sub {
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Step {
+pub(crate) enum Step {
     /// Declares a tensor anew; every element is this fill value.
     Declare(TensorId, Value),
     /// Ends writing, for now: the tensor is read next, or returned.
@@ -174,7 +174,7 @@ pub enum Step {
 
 /// The bounds of a loop.
 #[derive(Clone, Debug, PartialEq)]
-pub enum LoopBounds {
+pub(crate) enum LoopBounds {
     /// The extent of the dimensions that the index subscripts.
     Inferred,
     /// Explicit bounds.
@@ -183,7 +183,7 @@ pub enum LoopBounds {
 
 /// The element that an assignment writes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct WriteTarget {
+pub(crate) struct WriteTarget {
     /// The tensor.
     pub tensor: TensorId,
     /// Its subscripts, in storage order.
@@ -197,7 +197,7 @@ pub struct WriteTarget {
 
 /// The operator of an update, the type that it computes in, and operands after the value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct UpdateOp {
+pub(crate) struct UpdateOp {
     /// The operator.
     pub op: Op,
     /// The type it computes in.
@@ -216,7 +216,7 @@ pub struct UpdateOp {
 
 impl Node {
     /// Rewrites bottom-up.
-    pub fn map(self, f: &mut dyn FnMut(Node) -> Node) -> Node {
+    pub(crate) fn map(self, f: &mut dyn FnMut(Node) -> Node) -> Node {
         let node = match self {
             Node::Call(op, dtype, operands) => Node::Call(op, dtype, operands.into_iter().map(|n| n.map(f)).collect()),
             Node::Entry(mut entry) => {
@@ -242,7 +242,7 @@ impl Node {
     }
 
     /// Visits all nodes, outer ones first.
-    pub fn visit<'a>(&'a self, f: &mut dyn FnMut(&'a Node)) {
+    pub(crate) fn visit<'a>(&'a self, f: &mut dyn FnMut(&'a Node)) {
         f(self);
         match self {
             Node::Call(_, _, operands) => operands.iter().for_each(|n| n.visit(f)),
@@ -257,7 +257,7 @@ impl Node {
 }
 
 /// Rewrites every expression of some steps, bottom-up.
-pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step> {
+pub(crate) fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step> {
     let subs =
         |subs: Vec<Sub>, f: &mut dyn FnMut(Node) -> Node| -> Vec<Sub> { subs.into_iter().map(|s| s.map(f)).collect() };
     steps
@@ -283,7 +283,7 @@ pub fn map_steps(steps: Vec<Step>, f: &mut dyn FnMut(Node) -> Node) -> Vec<Step>
 }
 
 /// Visits every expression of some steps.
-pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
+pub(crate) fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
     for step in steps {
         match step {
             Step::Declare(..) | Step::Freeze(_) => {}
@@ -310,12 +310,12 @@ pub fn visit_steps<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a Node)) {
 }
 
 /// Visits every assignment of some steps.
-pub fn visit_targets<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a WriteTarget)) {
+pub(crate) fn visit_targets<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a WriteTarget)) {
     visit_assigns(steps, &mut |target, _| f(target));
 }
 
 /// Calls `f` for every assignment, with its update.
-pub fn visit_assigns<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a WriteTarget, Option<&'a UpdateOp>)) {
+pub(crate) fn visit_assigns<'a>(steps: &'a [Step], f: &mut dyn FnMut(&'a WriteTarget, Option<&'a UpdateOp>)) {
     for step in steps {
         match step {
             Step::Assign(target, update, _) => f(target, update.as_ref()),

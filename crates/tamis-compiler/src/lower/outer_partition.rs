@@ -20,6 +20,20 @@ use tamis_ir::program::{IndexId, LoopExtent, StmtKind, TensorId};
 use tamis_tensor::levels::{LevelType, Placement};
 
 /// A partition of the outermost loop, and how its results combine.
+///
+/// ```
+/// # use tamis_compiler::lower::{Policy, lower_partition, outer_partition::ResultShare};
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let lowered = lower_partition(&program, &program.check(&params)?, &layouts, Policy::default())?;
+/// assert_eq!(lowered.partition.unwrap().shares, [ResultShare::Rows(1)]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct OuterPartition {
     /// The partitioned loop.
@@ -29,6 +43,12 @@ pub struct OuterPartition {
 }
 
 /// A partition's share of a result.
+///
+/// ```
+/// use tamis_compiler::lower::outer_partition::ResultShare;
+/// use tamis_ir::algebra::Op;
+/// assert_ne!(ResultShare::Private(Op::Add), ResultShare::Private(Op::Max));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResultShare {
     /// Rows of the outermost level: this many for each iteration, except in the last one.
@@ -41,9 +61,15 @@ pub enum ResultShare {
 
 /// The scalar parameters of a partition, after the sizes: the first iteration, one past the last
 /// iteration, and its share of the work in units of 1 / [`WHOLE_SHARE`].
-pub const PARTITION_SCALARS: [&str; 3] = ["part_start", "part_stop", "part_share"];
+pub(crate) const PARTITION_SCALARS: [&str; 3] = ["part_start", "part_stop", "part_share"];
 
 /// The share of all partitions together.
+///
+/// ```
+/// use tamis_compiler::lower::outer_partition::WHOLE_SHARE;
+/// let halves = [WHOLE_SHARE / 2, WHOLE_SHARE - WHOLE_SHARE / 2];
+/// assert_eq!(halves[0] + halves[1], WHOLE_SHARE);
+/// ```
 pub const WHOLE_SHARE: i64 = 1 << 16;
 
 /// The loop that a kernel runs a partition of.

@@ -24,7 +24,7 @@ const LARGEST: u128 = 1 << 62;
 const ANY: u128 = 1 << 63;
 
 /// True if sums of sizes that include this one may overflow.
-pub fn is_huge(size: u64) -> bool {
+pub(crate) fn is_huge(size: u64) -> bool {
     u128::from(size) > LARGEST_SIZE
 }
 

@@ -12,10 +12,10 @@ use tamis_ir::program::{Expr, Program};
 const SHORT: i64 = 4;
 
 /// Dimensions of at least this size are not small: padding at the two ends does not overlap.
-pub const DISJOINT_PADDING: u64 = 4;
+pub(crate) const DISJOINT_PADDING: u64 = 4;
 
 /// True if the program pads, so that the kernel is specialised for small dimensions.
-pub fn pads(program: &Program) -> bool {
+pub(crate) fn pads(program: &Program) -> bool {
     program.exprs.ids().any(|id| match program.expr(id) {
         Expr::Read(access) => access.subscripts.iter().any(|subscript| subscript.permissive),
         _ => false,

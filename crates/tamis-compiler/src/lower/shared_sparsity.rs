@@ -18,6 +18,13 @@ use tamis_ir::program::{Declaration, IndexId, ScalarKind, Storage, TensorId};
 use tamis_tensor::levels::{ArrayRole, ArraySpec, Placement, level_type};
 
 /// The levels that a result shares with an operand.
+///
+/// ```
+/// use tamis_compiler::lower::SharedSparsity;
+/// use tamis_ir::program::TensorId;
+/// let shared = SharedSparsity { of: TensorId(0), levels: 2 };
+/// assert_eq!(shared.of.index(), 0, "the pattern of the first parameter");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedSparsity {
     /// The operand, a parameter of the program.

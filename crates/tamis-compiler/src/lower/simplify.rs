@@ -9,6 +9,11 @@ use tamis_ir::algebra::{DType, Kind, Op, Value, eval};
 use tamis_ir::program::{TensorId, VarId};
 
 /// The arithmetic policy: the rules that simplification may assume.
+///
+/// ```
+/// use tamis_compiler::lower::Policy;
+/// assert!(!Policy::default().strict, "0 * x is 0 where the 0 is not stored");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// IEEE arithmetic throughout: fill values do not annihilate NaN or infinities.
@@ -17,33 +22,33 @@ pub struct Policy {
 
 impl Policy {
     /// The operand value that decides the result, whatever the other operands are.
-    pub fn annihilator(self, op: Op, dtype: DType) -> Option<Value> {
+    pub(crate) fn annihilator(self, op: Op, dtype: DType) -> Option<Value> {
         let exact = !self.strict || !matches!(dtype.kind(), Kind::Float | Kind::Complex);
         op.info().annihilator.filter(|_| exact).and_then(|a| a.value(dtype))
     }
 
     /// The result of a call whose operand at `position` is not stored and has `fill`, if that
     /// decides it: an annihilator, or an infinity in a sum.
-    pub fn absorbed(self, op: Op, dtype: DType, position: usize, fill: Value) -> Option<Value> {
+    pub(crate) fn absorbed(self, op: Op, dtype: DType, position: usize, fill: Value) -> Option<Value> {
         let exact = !self.strict || !matches!(dtype.kind(), Kind::Float | Kind::Complex);
         if exact { op.info().absorbed(dtype, position, fill) } else { None }
     }
 
     /// The result of a call with some known operands, if the first one of them that can decides it.
-    pub fn decided(self, op: Op, dtype: DType, known: impl IntoIterator<Item = Option<Value>>) -> Option<Value> {
+    pub(crate) fn decided(self, op: Op, dtype: DType, known: impl IntoIterator<Item = Option<Value>>) -> Option<Value> {
         let fills = known.into_iter().enumerate();
         let mut results = fills.filter_map(|(k, fill)| self.absorbed(op, dtype, k, fill?));
         results.next()
     }
 
     /// True if an operand can decide the result of an operator on a type.
-    pub fn absorbs(self, op: Op, dtype: DType) -> bool {
+    pub(crate) fn absorbs(self, op: Op, dtype: DType) -> bool {
         self.annihilator(op, dtype).is_some()
             || (!self.strict && dtype.kind() == Kind::Float && !op.info().absorbing.is_empty())
     }
 
     /// The left and right identity of an operator.
-    pub fn identities(self, op: Op, dtype: DType) -> [Option<Value>; 2] {
+    pub(crate) fn identities(self, op: Op, dtype: DType) -> [Option<Value>; 2] {
         // The product of an infinite part and the other part, 0, is NaN.
         let changes = self.strict && op == Op::Mul && dtype.kind() == Kind::Complex;
         let info = op.info();
@@ -163,7 +168,7 @@ fn convert(node: Node, dtype: DType) -> Node {
 }
 
 /// Simplifies the statements of a block; a block without effects outside of it is empty.
-pub fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
+pub(super) fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
     let out = root(given, policy);
     let inner: Vec<TensorId> = out
         .iter()
@@ -178,7 +183,7 @@ pub fn steps(given: Vec<Step>, policy: Policy) -> Vec<Step> {
 }
 
 /// Simplifies statements, and removes those without effect.
-pub fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
+pub(super) fn root(given: Vec<Step>, policy: Policy) -> Vec<Step> {
     let mut given = map_steps(given, &mut |n| node(n, policy));
     let mut out: Vec<Step> = Vec::new();
     given.reverse();

@@ -19,6 +19,21 @@ use tamis_ir::program::{IndexId, TensorId};
 use tamis_tensor::levels::{Placement, level_type, tree};
 
 /// The write plan of a tensor.
+///
+/// ```
+/// # use tamis_compiler::lower::WriteMode;
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let compilation = pipeline::compile(&program, &params, &layouts, Default::default())?;
+/// let plan = compilation.lowered.plans[1].as_ref().unwrap();
+/// assert!(plan.in_order && plan.mode != WriteMode::Scatter);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct WritePlan {
     /// The place of its elements while it is written.
@@ -38,6 +53,20 @@ pub struct WritePlan {
 }
 
 /// The place of a tensor's elements while it is written.
+///
+/// ```
+/// # use tamis_compiler::lower::WriteMode;
+/// # use tamis_compiler::{lower::ParamLayout, pipeline};
+/// # use tamis_ir::{Format, Notation, Value, interp};
+/// # use tamis_tensor::Tensor;
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// # let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let (params, layouts) = ([interp::param_type(&a)], [ParamLayout::of(&a)]);
+/// let compilation = pipeline::compile(&program, &params, &layouts, Default::default())?;
+/// assert_ne!(compilation.lowered.plans[1].as_ref().unwrap().mode, WriteMode::Scatter);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteMode {
     /// In order: coordinates are appended to its levels, each when it is complete.
@@ -50,7 +79,7 @@ pub enum WriteMode {
 
 impl WritePlan {
     /// The levels whose coordinates a loop fixes.
-    pub fn fixed(&self, index: IndexId) -> Vec<usize> {
+    pub(super) fn fixed(&self, index: IndexId) -> Vec<usize> {
         (0..self.fixed_by.len()).filter(|k| self.fixed_by[*k] == index).collect()
     }
 }

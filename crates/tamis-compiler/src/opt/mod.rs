@@ -44,6 +44,12 @@ use std::time::{Duration, Instant};
 use tamis_ir::kernel::{Block, Builder, Kernel};
 
 /// Options of the optimiser.
+///
+/// ```
+/// use tamis_compiler::opt::{Options, VectorTarget};
+/// let options = Options { target: VectorTarget::AVX512, ..Options::default() };
+/// assert!(!options.strict && !options.count);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
     /// Floats exactly as written: zeros keep their sign, and no sum is reassociated.
@@ -55,6 +61,15 @@ pub struct Options {
 }
 
 /// A pass over kernels.
+///
+/// ```
+/// use tamis_compiler::opt::{Options, PASSES};
+/// use tamis_ir::kernel::Kernel;
+/// let kernel = Kernel::parse("kernel f\n    in n: i64\nbegin\n    let unused: i64 = n * n\n")?;
+/// let dce = PASSES.iter().find(|pass| pass.name == "dce").unwrap();
+/// assert_eq!((dce.run)(kernel, &Options::default()).size(), 0);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
     /// The name of the pass in timings and filetests.
@@ -64,6 +79,12 @@ pub struct Pass {
 }
 
 /// The pass pipeline, in order. Some passes run twice, because others expose new opportunities.
+///
+/// ```
+/// use tamis_compiler::opt::PASSES;
+/// let names: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
+/// assert!(names.contains(&"licm") && names.contains(&"cse"));
+/// ```
 pub const PASSES: &[Pass] = &[
     Pass { name: "const_prop", run: const_prop::run },
     Pass { name: "range_analysis", run: range_analysis::run },
@@ -99,15 +120,44 @@ pub const PASSES: &[Pass] = &[
 
 /// Passes that make vectors, for back ends that say what the kernel says. They follow [`PASSES`],
 /// and are not part of the pipeline yet.
+///
+/// ```
+/// use tamis_compiler::opt::VECTOR_PASSES;
+/// assert_eq!(VECTOR_PASSES[0].name, "vectorize");
+/// ```
 pub const VECTOR_PASSES: &[Pass] = &[Pass { name: "vectorize", run: vectorize::run }];
 
 /// Runs all passes.
+///
+/// ```
+/// use tamis_compiler::opt::{Options, optimise};
+/// use tamis_ir::kernel::Kernel;
+/// let text = "kernel f
+///     out y: f64[]
+/// begin
+///     if 1 < 2
+///         y[0] = 1.0
+/// ";
+/// let kernel = optimise(Kernel::parse(text)?, &Options::default());
+/// assert!(kernel.to_string().ends_with("begin\n    y[0] = 1.0\n"));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn optimise(kernel: Kernel, options: &Options) -> Kernel {
     optimise_with(kernel, options, |_, _, _| {})
 }
 
 /// Runs all passes and reports each one's name, its time, and the resulting kernel. Debug builds
 /// verify the kernel after every pass. A kernel with vectors or concurrent loops is left as it is.
+///
+/// ```
+/// use tamis_compiler::opt::{Options, PASSES, optimise_with};
+/// use tamis_ir::kernel::Kernel;
+/// let kernel = Kernel::parse("kernel f\n    in n: i64\nbegin\n    let unused: i64 = n * n\n")?;
+/// let mut passes = Vec::new();
+/// optimise_with(kernel, &Options::default(), |name, _, _| passes.push(name));
+/// assert!(passes.into_iter().eq(PASSES.iter().map(|pass| pass.name)));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub fn optimise_with(
     mut kernel: Kernel,
     options: &Options,

@@ -5,6 +5,17 @@ use std::fmt;
 use tamis_ir::program::{Access, Block, Checked, Expr, IndexId, Program, Stmt, StmtId, StmtKind, TensorId};
 
 /// The order in which one assignment produces the elements of a tensor.
+///
+/// ```
+/// use tamis_compiler::schedule::classify::productions;
+/// # use tamis_ir::{DType, Notation, program::ParamType};
+/// # let shape = vec![Some(4), Some(4)];
+/// # let matrix = ParamType { dtype: DType::F64, shape, value: None, weak: false };
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// let found = productions(&program, &program.check(&[matrix])?);
+/// assert_eq!((found[0].loops.len(), found[0].access.len()), (2, 1));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Production {
     /// The tensor.
@@ -23,6 +34,16 @@ pub struct Production {
 
 impl Production {
     /// True if elements are produced in storage order, each complete before the next one.
+    ///
+    /// ```
+    /// use tamis_compiler::schedule::classify::productions;
+    /// # use tamis_ir::{DType, Notation, program::ParamType};
+    /// # let shape = vec![Some(4), Some(4)];
+    /// # let matrix = ParamType { dtype: DType::F64, shape, value: None, weak: false };
+    /// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+    /// assert!(productions(&program, &program.check(&[matrix])?)[0].appends());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn appends(&self) -> bool {
         self.order == 0
     }
@@ -107,7 +128,7 @@ fn production(
 /// starts at the outermost level whose subscript deviates from the loop order: from there on the
 /// storage is transposed. The second counts the subscripts that vary inside the outermost reduction
 /// loop: those elements are visited repeatedly.
-pub fn scatter_order(loops: &[IndexId], access: &[Option<IndexId>]) -> usize {
+fn scatter_order(loops: &[IndexId], access: &[Option<IndexId>]) -> usize {
     let rank = access.len();
     // Loops outside the declaration and loop-invariant subscripts fix a dimension.
     let varies = |sub: &Option<IndexId>| sub.is_none_or(|index| loops.contains(&index));
@@ -138,6 +159,18 @@ pub fn scatter_order(loops: &[IndexId], access: &[Option<IndexId>]) -> usize {
 }
 
 /// The textual description of a production order.
+///
+/// ```
+/// use tamis_compiler::schedule::classify::{Described, productions};
+/// # use tamis_ir::{DType, Notation, program::ParamType};
+/// # let shape = vec![Some(4), Some(4)];
+/// # let matrix = ParamType { dtype: DType::F64, shape, value: None, weak: false };
+/// let program = Notation::parse("y[i] = A[i,j]")?.plain()?;
+/// let found = productions(&program, &program.check(&[matrix])?);
+/// let text = Described(&program, &found[0]).to_string();
+/// assert_eq!(text, "y: loops (i,j), storage (i): appending");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub struct Described<'a>(pub &'a Program, pub &'a Production);
 
 impl fmt::Display for Described<'_> {

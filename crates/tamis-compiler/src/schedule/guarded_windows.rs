@@ -82,7 +82,7 @@ pub fn relax_guards(program: &Program, checked: &Checked) -> Option<Program> {
 
 /// For each subscript of several indices under a condition, the size of its dimension if a number in
 /// the condition may be that size: kernels are specialised for it.
-pub fn sizes_in_guards(program: &Program, checked: &Checked) -> Vec<Option<u64>> {
+pub(crate) fn sizes_in_guards(program: &Program, checked: &Checked) -> Vec<Option<u64>> {
     let mut found = Vec::new();
     program.visit(&mut |stmt| {
         let Some(guard) = Guard::of(program, stmt) else { return };

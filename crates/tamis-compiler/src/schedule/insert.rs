@@ -15,11 +15,11 @@ use tamis_ir::program::{
 use tamis_tensor::levels::level_type;
 
 /// The maximum number of elements of a dense workspace; beyond it, a sparse one is used.
-pub const LARGEST_DENSE: u64 = 1 << 24;
+pub(crate) const LARGEST_DENSE: u64 = 1 << 24;
 
 /// The requested kind of workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub enum WorkspaceRequest {
+pub(crate) enum WorkspaceRequest {
     /// The kind that the compiler chooses.
     #[default]
     Any,
@@ -28,6 +28,26 @@ pub enum WorkspaceRequest {
 }
 
 /// An inserted workspace.
+///
+/// ```
+/// use tamis_compiler::{lower::ParamLayout, pipeline};
+/// use tamis_ir::{Format, Program, Value, interp};
+/// use tamis_tensor::Tensor;
+/// let program = Program::parse("
+/// def product(A, B):
+///     C = tensor('csr')
+///     for i, k, j in _:
+///         C[i,j] += A[i,k] * B[k,j]
+///     return C
+/// ")?;
+/// let values = vec![0.0, 5.0, 0.0, 7.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// let params = [interp::param_type(&a), interp::param_type(&a)];
+/// let layouts = [ParamLayout::of(&a), ParamLayout::of(&a)];
+/// let compilation = pipeline::compile(&program, &params, &layouts, Default::default())?;
+/// assert_eq!(compilation.inserted[0].shared, 1, "a workspace for each row");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inserted {
     /// The result that the workspace replaces as scatter target.
@@ -44,7 +64,7 @@ pub struct Inserted {
 
 /// A scattered result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Scattered {
+pub(crate) struct Scattered {
     /// The tensor.
     pub tensor: TensorId,
     /// True if duplicates of an element can be merged later.
@@ -52,14 +72,14 @@ pub struct Scattered {
 }
 
 /// The results that these write plans would scatter into.
-pub fn scattered(plans: &[Option<WritePlan>]) -> Vec<Scattered> {
+pub(crate) fn scattered(plans: &[Option<WritePlan>]) -> Vec<Scattered> {
     let plans = plans.iter().enumerate().filter_map(|(k, plan)| Some((TensorId(k as u32), plan.as_ref()?)));
     let wanted = plans.filter(|(_, plan)| plan.mode == WriteMode::Scatter && !plan.tests_fibers);
     wanted.map(|(tensor, plan)| Scattered { tensor, merges: plan.merge != Merge::Never }).collect()
 }
 
 /// The results that are scattered into, judged by loops and subscripts alone.
-pub fn scattered_by_loops(program: &Program, checked: &Checked) -> Vec<Scattered> {
+pub(crate) fn scattered_by_loops(program: &Program, checked: &Checked) -> Vec<Scattered> {
     let mut found: Vec<Scattered> = Vec::new();
     for production in productions(program, checked) {
         let tensor = production.tensor;
@@ -72,7 +92,7 @@ pub fn scattered_by_loops(program: &Program, checked: &Checked) -> Vec<Scattered
 
 /// The declared formats as kernels write them: levels that need whole fibers, and maps that divide
 /// or combine dimensions, are written through simpler formats and finalized at the end.
-pub fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checked> {
+pub(crate) fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checked> {
     let mut written = Cow::Borrowed(checked);
     for (k, format) in checked.formats.iter().enumerate() {
         if let Some(format) = format
@@ -89,7 +109,7 @@ pub fn as_written<'a>(program: &Program, checked: &'a Checked) -> Cow<'a, Checke
 
 /// Inserts a workspace for every scattered result for which the transformation is expressible: the
 /// tensor is declared once and read only after its last write. `None` if there is no such tensor.
-pub fn insert(
+pub(crate) fn insert(
     program: &Program,
     checked: &Checked,
     scattered: &[Scattered],

@@ -6,7 +6,7 @@
 
 mod annotate;
 mod array_renaming;
-pub mod block;
+pub(crate) mod block;
 mod bound;
 pub mod classify;
 mod convert;
@@ -17,7 +17,7 @@ mod extents;
 mod fuse;
 mod guarded_windows;
 mod idle;
-pub mod insert;
+pub(crate) mod insert;
 mod insert_workspace;
 pub(crate) mod legal;
 mod matching;
@@ -32,7 +32,9 @@ mod tile;
 
 pub use array_renaming::rename_updated;
 pub use copy_in::copy_in;
-pub use guarded_windows::{relax_guards, sizes_in_guards};
+pub use guarded_windows::relax_guards;
+pub(crate) use guarded_windows::sizes_in_guards;
+pub use insert::Inserted;
 
 use crate::lower::Policy;
 use edit::ProgramEdit;

@@ -16,6 +16,13 @@ use std::cmp::Ordering;
 
 /// The functions that define an elementwise operator. Operators of more than two operands fold them
 /// from the left.
+///
+/// ```
+/// use tamis_ir::algebra::{Evaluation, Form, Op};
+/// let Form::Elementwise(add) = &Op::Add.info().form else { panic!() };
+/// let Evaluation::Binary(functions) = add.evaluation else { panic!() };
+/// assert_eq!(functions.f64.unwrap()(2.0, 3.0), 5.0);
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Evaluation {
@@ -24,12 +31,40 @@ pub enum Evaluation {
 }
 
 /// A complex function of one operand, by its parts.
+///
+/// ```
+/// use num_complex::Complex;
+/// use tamis_ir::algebra::{Evaluation, Form, Op};
+/// let Form::Elementwise(sqrt) = &Op::Sqrt.info().form else { panic!() };
+/// let Evaluation::Unary(functions) = sqrt.evaluation else { panic!() };
+/// let mut root = Complex::default();
+/// functions.c128.unwrap()(-4.0, 0.0, &mut root);
+/// assert_eq!(root, Complex::new(0.0, 2.0));
+/// ```
 pub type ComplexUnary<T> = extern "C" fn(T, T, &mut Complex<T>);
 
 /// A complex function of two operands, by their parts.
+///
+/// ```
+/// use num_complex::Complex;
+/// use tamis_ir::algebra::{Evaluation, Form, Op};
+/// let Form::Elementwise(product) = &Op::Mul.info().form else { panic!() };
+/// let Evaluation::Binary(functions) = product.evaluation else { panic!() };
+/// let mut square = Complex::default();
+/// functions.c128.unwrap()(0.0, 1.0, 0.0, 1.0, &mut square);
+/// assert_eq!(square, Complex::new(-1.0, 0.0));
+/// ```
 pub type ComplexBinary<T> = extern "C" fn(T, T, T, T, &mut Complex<T>);
 
 /// A function of one operand on each type; `None` where the type rule excludes the type.
+///
+/// ```
+/// use tamis_ir::algebra::{Evaluation, Form, Op};
+/// let Form::Elementwise(sqrt) = &Op::Sqrt.info().form else { panic!() };
+/// let Evaluation::Unary(functions) = sqrt.evaluation else { panic!() };
+/// assert_eq!(functions.f64.unwrap()(9.0), 3.0);
+/// assert!(functions.i64.is_none(), "integers are converted to floats first");
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Unary {
@@ -49,6 +84,13 @@ pub struct Unary {
 }
 
 /// A function of two operands on each type; `None` where the type rule excludes the type.
+///
+/// ```
+/// use tamis_ir::algebra::{Evaluation, Form, Op};
+/// let Form::Elementwise(max) = &Op::Max.info().form else { panic!() };
+/// let Evaluation::Binary(functions) = max.evaluation else { panic!() };
+/// assert_eq!(functions.u64.unwrap()(2, 3), 3);
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Binary {

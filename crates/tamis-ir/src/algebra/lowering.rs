@@ -9,6 +9,11 @@
 use super::{DType, Elementary, Evaluation, Kind, UserOp};
 
 /// The class of an operator, by how its operands are evaluated.
+///
+/// ```
+/// use tamis_ir::algebra::{ComparisonOp, Form, Op};
+/// assert!(matches!(Op::Lt.info().form, Form::Comparison(ComparisonOp::Lt)));
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::large_enum_variant, reason = "forms stand in a static table and are borrowed from it")]
 pub enum Form {
@@ -37,6 +42,11 @@ pub enum Form {
 }
 
 /// An ordering or equality test.
+///
+/// ```
+/// use tamis_ir::algebra::{ComparisonOp, Form, Op};
+/// assert!(matches!(Op::Ge.info().form, Form::Comparison(ComparisonOp::Ge)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum ComparisonOp {
@@ -49,6 +59,11 @@ pub enum ComparisonOp {
 }
 
 /// A test of a floating-point class.
+///
+/// ```
+/// use tamis_ir::algebra::{Form, Op, Predicate};
+/// assert!(matches!(Op::IsNan.info().form, Form::Predicate(Predicate::IsNan)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Predicate {
@@ -58,6 +73,12 @@ pub enum Predicate {
 }
 
 /// The definition of an elementwise operator, and its lowering on each kind of type.
+///
+/// ```
+/// use tamis_ir::algebra::{Form, Lowering, Op};
+/// let Form::Elementwise(add) = &Op::Add.info().form else { panic!() };
+/// assert_eq!(add.float, Lowering::Instruction { llvm: "fadd", c: "+" });
+/// ```
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Elementwise {
@@ -70,6 +91,12 @@ pub struct Elementwise {
 }
 
 /// The lowering of an operator on operands of one kind.
+///
+/// ```
+/// use tamis_ir::algebra::{Form, FloatExpansion, Lowering, Op};
+/// let Form::Elementwise(relu) = &Op::Relu.info().form else { panic!() };
+/// assert_eq!(relu.float, Lowering::Expansion(FloatExpansion::Relu));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lowering<E> {
     /// The type rule excludes operands of this kind.
@@ -104,6 +131,12 @@ pub enum Lowering<E> {
 /// An operator in C. In texts, `T` is the operand type, `P` the type of its parts, `U` the unsigned
 /// integer of its size, `MAKE` the macro that makes a complex number, and `@` the suffix of
 /// functions of its precision (`f` or nothing); `a` and `b` are the operands.
+///
+/// ```
+/// use tamis_ir::algebra::{C, Form, Lowering, Op};
+/// let Form::Elementwise(exp) = &Op::Exp.info().form else { panic!() };
+/// assert_eq!(exp.float, Lowering::Call { c: C::Function("exp") });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum C {
     /// A function of `<math.h>`, and of `<complex.h>` with a prefix `c`.
@@ -115,6 +148,12 @@ pub enum C {
 }
 
 /// Expansions on booleans.
+///
+/// ```
+/// use tamis_ir::algebra::{BoolExpansion, Form, Lowering, Op};
+/// let Form::Elementwise(invert) = &Op::BitNot.info().form else { panic!() };
+/// assert_eq!(invert.bool, Lowering::Expansion(BoolExpansion::Not));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BoolExpansion {
@@ -122,6 +161,12 @@ pub enum BoolExpansion {
 }
 
 /// Expansions on integers. All are total: they wrap around, and never trap.
+///
+/// ```
+/// use tamis_ir::algebra::{Form, IntExpansion, Lowering, Op};
+/// let Form::Elementwise(abs) = &Op::Abs.info().form else { panic!() };
+/// assert_eq!(abs.int, Lowering::Expansion(IntExpansion::Abs));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum IntExpansion {
@@ -138,6 +183,12 @@ pub enum IntExpansion {
 }
 
 /// Expansions on floats.
+///
+/// ```
+/// use tamis_ir::algebra::{FloatExpansion, Form, Lowering, Op};
+/// let Form::Elementwise(sign) = &Op::Sign.info().form else { panic!() };
+/// assert_eq!(sign.float, Lowering::Expansion(FloatExpansion::Sign));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum FloatExpansion {
@@ -148,6 +199,12 @@ pub enum FloatExpansion {
 }
 
 /// Expansions on complex numbers.
+///
+/// ```
+/// use tamis_ir::algebra::{ComplexExpansion, Form, Lowering, Op};
+/// let Form::Elementwise(product) = &Op::Mul.info().form else { panic!() };
+/// assert_eq!(product.complex, Lowering::Expansion(ComplexExpansion::Multiply));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum ComplexExpansion {
@@ -166,6 +223,12 @@ impl Elementwise {
     }
 
     /// True if the type rule leads to operands of a kind.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{Form, Kind, Op};
+    /// let Form::Elementwise(and) = &Op::BitAnd.info().form else { panic!() };
+    /// assert!(and.is_defined_on(Kind::Int) && !and.is_defined_on(Kind::Float));
+    /// ```
     pub fn is_defined_on(&self, kind: Kind) -> bool {
         match kind {
             Kind::Bool => self.bool.is_defined(),
@@ -178,6 +241,12 @@ impl Elementwise {
 
 impl<E> Lowering<E> {
     /// True if operands of this kind occur at all.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{FloatExpansion, Lowering};
+    /// assert!(Lowering::<FloatExpansion>::Zero.is_defined());
+    /// assert!(!Lowering::<FloatExpansion>::Never.is_defined());
+    /// ```
     pub fn is_defined(&self) -> bool {
         !matches!(self, Lowering::Never)
     }

@@ -21,6 +21,7 @@ pub use lowering::{BoolExpansion, C, ComparisonOp, ComplexExpansion, Elementwise
 pub use lowering::{Lowering, Predicate};
 pub use ops::{Absorbing, Constant, Domain, NanPolicy, OpCost, OpInfo, Python, Typing};
 pub use table::{Op, TABLE};
-pub use typing::{OpType, Ty, TypeError, can_store};
+pub(crate) use typing::can_store;
+pub use typing::{OpType, Ty, TypeError};
 pub use user::{BodyTerm, Laws, MAX_DEFINITIONS, MAX_TERMS, Undefinable, UserOp};
 pub use value::Value;

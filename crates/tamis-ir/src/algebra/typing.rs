@@ -3,6 +3,12 @@
 use super::{DType, Kind, Op, Typing};
 
 /// The type of an expression.
+///
+/// ```
+/// use tamis_ir::algebra::{DType, Ty};
+/// let literal = Ty { dtype: DType::I64, weak: true, nullable: false };
+/// assert_eq!(literal, Ty::weak(DType::I64));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ty {
     /// The type of its value.
@@ -16,11 +22,21 @@ pub struct Ty {
 
 impl Ty {
     /// The type of stored values.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{DType, Ty};
+    /// assert!(!Ty::strong(DType::F32).weak);
+    /// ```
     pub const fn strong(dtype: DType) -> Ty {
         Ty { dtype, weak: false, nullable: false }
     }
 
     /// The type of a literal.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{DType, Ty};
+    /// assert_eq!(Ty::weak(DType::F64).join(Ty::strong(DType::F32)), Ty::strong(DType::F32));
+    /// ```
     pub const fn weak(dtype: DType) -> Ty {
         Ty { dtype, weak: true, nullable: false }
     }
@@ -60,6 +76,13 @@ fn adapt(literal: DType, other: DType) -> DType {
 }
 
 /// The types that an operator computes in and returns, for operands of given types.
+///
+/// ```
+/// use tamis_ir::algebra::{DType, Op, Ty};
+/// let op_type = Op::Lt.type_of(&[Ty::strong(DType::F32), Ty::strong(DType::F64)])?;
+/// assert_eq!((op_type.operand, op_type.result.dtype), (DType::F64, DType::Bool));
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpType {
     /// Operands are converted to this type first. Exceptions: the condition of `select` is
@@ -70,6 +93,12 @@ pub struct OpType {
 }
 
 /// The reason why an operator does not accept its operands: a sentence about `op`.
+///
+/// ```
+/// use tamis_ir::algebra::{DType, Op, Ty};
+/// let error = Op::Lt.type_of(&[Ty::strong(DType::C64); 2]).unwrap_err();
+/// assert_eq!(error, "needs an order, and c64 is complex");
+/// ```
 pub type TypeError = String;
 
 impl Op {
@@ -136,6 +165,6 @@ impl Op {
 /// conversion.
 ///
 /// Narrowing within a kind is fine (`f64` into `f32`), losing a kind is not (`f64` into `i32`).
-pub fn can_store(from: Ty, to: DType) -> bool {
+pub(crate) fn can_store(from: Ty, to: DType) -> bool {
     from.dtype.kind() <= to.kind() && !(from.dtype.is_signed_int() && to.is_unsigned_int() && !from.weak)
 }

@@ -7,6 +7,29 @@ use crate::format::{DimExpr, Format, LevelKind};
 use rustc_hash::FxHashMap;
 
 /// A tensor that can be interpreted: it enumerates its stored elements.
+///
+/// ```
+/// use tamis_ir::{DType, Value};
+/// use tamis_ir::interp::{Grid, Operand};
+/// /// A vector with one stored element.
+/// struct One;
+/// impl Operand for One {
+///     fn shape(&self) -> &[u64] {
+///         &[1000]
+///     }
+///     fn dtype(&self) -> DType {
+///         DType::F64
+///     }
+///     fn fill(&self) -> Value {
+///         Value::F64(0.0)
+///     }
+///     fn for_each_stored(&self, visit: &mut dyn FnMut(&[u64], Value)) {
+///         visit(&[7], Value::F64(1.0));
+///     }
+/// }
+/// assert_eq!(Grid::from_operand(&One).get(&[7]), Some(Value::F64(1.0)));
+/// assert_eq!(One.storage_order(), [0]);
+/// ```
 pub trait Operand {
     /// The size of each dimension.
     fn shape(&self) -> &[u64];
@@ -32,6 +55,12 @@ pub trait Operand {
 const ARRAY_LIMIT: u64 = 1 << 22;
 
 /// A tensor with random access to every coordinate.
+///
+/// ```
+/// use tamis_ir::{Value, interp::Grid};
+/// let grid = Grid::from_values(&[2, 2], &[1.0, 0.0, 0.0, 4.0].map(Value::F64));
+/// assert_eq!(grid.get(&[1, 1]), Some(Value::F64(4.0)));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Grid {
     shape: Vec<u64>,
@@ -114,6 +143,12 @@ impl Grid {
     ///
     /// # Panics
     /// If the number of values differs from the number of cells.
+    ///
+    /// ```
+    /// use tamis_ir::{Value, interp::Grid};
+    /// let grid = Grid::from_values(&[3], &[1, 2, 3].map(Value::I64));
+    /// assert_eq!(grid.shape(), [3]);
+    /// ```
     pub fn from_values(shape: &[u64], values: &[Value]) -> Grid {
         assert_eq!(shape.iter().product::<u64>(), values.len() as u64, "one value per cell");
         let fill = values.first().map_or(Value::F64(0.0), |v| Value::zero(v.dtype()));
@@ -121,6 +156,12 @@ impl Grid {
     }
 
     /// A copy of any tensor.
+    ///
+    /// ```
+    /// use tamis_ir::{Value, interp::Grid};
+    /// let grid = Grid::from_values(&[3], &[1, 2, 3].map(Value::I64));
+    /// assert_eq!(Grid::from_operand(&grid).to_values(), grid.to_values());
+    /// ```
     pub fn from_operand(operand: &dyn Operand) -> Grid {
         let dims = (0..operand.shape().len()).collect();
         let mut grid = Grid::empty(operand.shape(), operand.fill(), Some(dims));
@@ -176,16 +217,34 @@ impl Grid {
     }
 
     /// The size of each dimension.
+    ///
+    /// ```
+    /// use tamis_ir::{Value, interp::Grid};
+    /// let grid = Grid::from_values(&[1, 2], &[1, 2].map(Value::I64));
+    /// assert_eq!(grid.shape(), [1, 2]);
+    /// ```
     pub fn shape(&self) -> &[u64] {
         &self.shape
     }
 
     /// The type of values.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Value, interp::Grid};
+    /// let grid = Grid::from_values(&[2], &[1.0, 2.0].map(Value::F32));
+    /// assert_eq!(grid.dtype(), DType::F32);
+    /// ```
     pub fn dtype(&self) -> DType {
         self.fill.dtype()
     }
 
     /// The value at a coordinate; `None` outside of the shape.
+    ///
+    /// ```
+    /// use tamis_ir::{Value, interp::Grid};
+    /// let grid = Grid::from_values(&[2], &[1, 2].map(Value::I64));
+    /// assert_eq!((grid.get(&[1]), grid.get(&[2])), (Some(Value::I64(2)), None));
+    /// ```
     pub fn get(&self, position: &[u64]) -> Option<Value> {
         let inside = position.len() == self.shape.len() && position.iter().zip(&self.shape).all(|(i, n)| i < n);
         inside.then(|| self.read(position).0)
@@ -218,6 +277,12 @@ impl Grid {
     }
 
     /// All values, row-major; `None` if there are too many to list.
+    ///
+    /// ```
+    /// use tamis_ir::{Value, interp::Grid};
+    /// let grid = Grid::from_values(&[2], &[1, 2].map(Value::I64));
+    /// assert_eq!(grid.to_values(), Some(vec![Value::I64(1), Value::I64(2)]));
+    /// ```
     pub fn to_values(&self) -> Option<Vec<Value>> {
         match &self.cells {
             CellTable::Array(values) => Some(values.clone()),

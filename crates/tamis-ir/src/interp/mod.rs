@@ -28,6 +28,12 @@ use crate::program::{
 use entries::StoredEntries;
 
 /// The options of the interpreter.
+///
+/// ```
+/// use tamis_ir::interp::Options;
+/// let options = Options { budget: Some(1000), ..Options::default() };
+/// assert!(!options.strict);
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// IEEE arithmetic throughout: a 0 that is not stored times NaN is NaN.
@@ -37,6 +43,16 @@ pub struct Options {
 }
 
 /// The results of a program.
+///
+/// ```
+/// use tamis_ir::{Notation, Value, interp};
+/// let sum = Notation::parse("s = x[i]")?.plain()?;
+/// let x = interp::Grid::from_values(&[3], &[1.0, 2.0, 3.0].map(Value::F64));
+/// let outcome = interp::run(&sum, &[&x], interp::Options::default())?;
+/// assert_eq!(outcome.results[0].get(&[]), Some(Value::F64(6.0)));
+/// assert_eq!(outcome.iterations, 3);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// Results in the order of `return`.
@@ -81,6 +97,13 @@ pub fn run(program: &Program, params: &[&dyn Operand], options: Options) -> std:
 }
 
 /// The properties of an operand that a program depends on.
+///
+/// ```
+/// use tamis_ir::{DType, Value, interp};
+/// let x = interp::Grid::from_values(&[2], &[1.0, 2.0].map(Value::F64));
+/// let param = interp::param_type(&x);
+/// assert_eq!((param.dtype, param.shape), (DType::F64, vec![Some(2)]));
+/// ```
 pub fn param_type(operand: &dyn Operand) -> ParamType {
     let value =
         if operand.shape().is_empty() { Grid::from_operand(operand).get(&[]).and_then(Value::as_i64) } else { None };

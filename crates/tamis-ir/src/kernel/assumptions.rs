@@ -9,6 +9,13 @@ use super::{BufferId, Builder, Expr, ExprId, Kernel};
 use crate::algebra::{Value, eval};
 
 /// An assumption. Its expressions consist of parameters and constants.
+///
+/// ```
+/// use tamis_ir::kernel::{Assumption, BufferId, Kernel};
+/// let text = "kernel f\n    in pos: index u32[]\n    assume nondecreasing(pos)\nbegin\n";
+/// assert_eq!(Kernel::parse(text)?.assumptions, [Assumption::Nondecreasing(BufferId(0))]);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Assumption {
     /// A condition on parameters holds.
@@ -44,6 +51,12 @@ pub enum Assumption {
 
 impl Assumption {
     /// The same assumption with its expression replaced.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Assumption, ExprId};
+    /// let fact = Assumption::Holds(ExprId(1));
+    /// assert_eq!(fact.map_expr(|_| ExprId(2)), Assumption::Holds(ExprId(2)));
+    /// ```
     pub fn map_expr(self, map: impl FnOnce(ExprId) -> ExprId) -> Assumption {
         match self {
             Assumption::Holds(cond) => Assumption::Holds(map(cond)),
@@ -54,6 +67,12 @@ impl Assumption {
     }
 
     /// The expression in it.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Assumption, BufferId, ExprId};
+    /// assert_eq!(Assumption::Holds(ExprId(1)).expr(), Some(ExprId(1)));
+    /// assert_eq!(Assumption::Nondecreasing(BufferId(0)).expr(), None);
+    /// ```
     pub fn expr(self) -> Option<ExprId> {
         match self {
             Assumption::Holds(expr)
@@ -84,6 +103,15 @@ impl Builder {
     }
 
     /// Replaces the assumptions by equivalent ones.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Assumption, Builder, Kernel};
+    /// let text = "kernel f\n    in pos: index u32[]\n    assume nondecreasing(pos)\nbegin\n";
+    /// let (mut b, body) = Builder::resume(Kernel::parse(text)?);
+    /// b.set_assumptions(Vec::new());
+    /// assert!(b.finish_with(body).assumptions.is_empty());
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn set_assumptions(&mut self, facts: Vec<Assumption>) {
         *self.assumptions_mut() = facts;
     }

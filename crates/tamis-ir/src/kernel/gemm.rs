@@ -7,6 +7,21 @@ use crate::algebra::DType;
 ///
 /// `C` is another buffer than `A` and `B`, and its elements are distinct. The order of the sum, and
 /// whether products are fused into it, are up to the back end.
+///
+/// ```
+/// use tamis_ir::kernel::{Kernel, Stmt};
+/// let text = "kernel f
+///     in a: f64[]
+///     in b: f64[]
+///     out c: f64[]
+///     in n: i64
+/// begin
+///     gemm c[0; n, 1], a[0; n, 1], b[0; n, 1] of n, n, n times 1.0
+/// ";
+/// let kernel = Kernel::parse(text)?;
+/// assert!(matches!(&kernel.body[0], Stmt::Gemm(gemm) if gemm.sizes[0] == gemm.sizes[2]));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gemm {
     /// The sizes `m`, `n` and `k`; nothing happens if one is 0 or less.
@@ -22,6 +37,14 @@ pub struct Gemm {
 }
 
 /// A strided matrix in a buffer: element `(i, j)` is at `offset + i * strides[0] + j * strides[1]`.
+///
+/// ```
+/// use tamis_ir::kernel::{BufferId, Builder, MatrixView};
+/// let mut b = Builder::new("f");
+/// let (zero, one, n) = (b.int(0), b.int(1), b.int(100));
+/// let transposed = MatrixView { buffer: BufferId(0), offset: zero, strides: [one, n] };
+/// assert_ne!(transposed, MatrixView { strides: [n, one], ..transposed });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct MatrixView {
@@ -32,9 +55,22 @@ pub struct MatrixView {
 
 impl Gemm {
     /// The types that back ends multiply.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, kernel::Gemm};
+    /// assert!(!Gemm::DTYPES.contains(&DType::I64), "products of integers are loops");
+    /// ```
     pub const DTYPES: [DType; 2] = [DType::F32, DType::F64];
 
     /// The expressions, in the order of evaluation.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{BufferId, ExprId, Gemm, MatrixView};
+    /// let (offset, strides) = (ExprId(0), [ExprId(1); 2]);
+    /// let [c, a, b] = [0, 1, 2].map(|k| MatrixView { buffer: BufferId(k), offset, strides });
+    /// let gemm = Gemm { sizes: [ExprId(2); 3], alpha: ExprId(3), c, a, b };
+    /// assert_eq!(gemm.exprs()[..5], [ExprId(2), ExprId(2), ExprId(2), ExprId(3), ExprId(0)]);
+    /// ```
     pub fn exprs(&self) -> [ExprId; 13] {
         let [m, n, k] = self.sizes;
         let [c, a, b] = [self.c, self.a, self.b].map(|view| [view.offset, view.strides[0], view.strides[1]]);
@@ -51,11 +87,29 @@ impl Gemm {
     }
 
     /// The views, the updated one first.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{BufferId, ExprId, Gemm, MatrixView};
+    /// let (offset, strides) = (ExprId(0), [ExprId(1); 2]);
+    /// let [c, a, b] = [0, 1, 2].map(|k| MatrixView { buffer: BufferId(k), offset, strides });
+    /// let gemm = Gemm { sizes: [ExprId(2); 3], alpha: ExprId(3), c, a, b };
+    /// assert_eq!(gemm.views().map(|view| view.buffer.0), [0, 1, 2]);
+    /// ```
     pub fn views(&self) -> [MatrixView; 3] {
         [self.c, self.a, self.b]
     }
 
     /// The element type.
+    ///
+    /// ```
+    /// use tamis_ir::DType;
+    /// use tamis_ir::kernel::{Builder, Elem, ExprId, Gemm, MatrixView, Role};
+    /// let mut b = Builder::new("f");
+    /// let buffer = b.buffer("c", Elem::Value(DType::F32), Role::Output);
+    /// let c = MatrixView { buffer, offset: ExprId(0), strides: [ExprId(1); 2] };
+    /// let gemm = Gemm { sizes: [ExprId(2); 3], alpha: ExprId(3), c, a: c, b: c };
+    /// assert_eq!(gemm.dtype(b.kernel()), Some(DType::F32));
+    /// ```
     pub fn dtype(&self, kernel: &Kernel) -> Option<DType> {
         match kernel.buffers.get(self.c.buffer.index())?.elem {
             Elem::Value(dtype) => Some(dtype),

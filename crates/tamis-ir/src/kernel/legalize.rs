@@ -15,6 +15,14 @@ use std::borrow::Cow;
 
 impl Kernel {
     /// True if all values are single ones and all loops serial or unrolled.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Kernel;
+    /// let text = "kernel f\n    out y: f64[]\nbegin\n    y[ramp(0, 1, 4)] = splat(1.0, 4)\n";
+    /// let kernel = Kernel::parse(text)?;
+    /// assert!(!kernel.is_plain() && kernel.legalized().is_plain());
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn is_plain(&self) -> bool {
         let mut plain = self.vars.iter().all(|var| var.lanes == 1);
         plain &= self.buffers.iter().all(|buffer| !matches!(buffer.role, Role::Shared(_)));
@@ -31,6 +39,13 @@ impl Kernel {
     }
 
     /// True if it has loops over the threads of a block, whose barriers need another loop structure.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Kernel;
+    /// let serial = Kernel::parse("kernel f\nbegin\n    for i in 0..9\n        let x: i64 = i\n")?;
+    /// assert!(!serial.has_threads());
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn has_threads(&self) -> bool {
         let mut found = self.buffers.iter().any(|buffer| matches!(buffer.role, Role::Shared(_)));
         self.visit(&mut |stmt| {

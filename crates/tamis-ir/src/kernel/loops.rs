@@ -1,4 +1,4 @@
-//! Loop kinds: how the iterations of a loop may be executed.
+//! Loop kinds and hints: how the iterations of a loop may be executed.
 //!
 //! Every kind computes what the serial loop computes. The verifier checks what a kind needs by the
 //! form of the body; the interpreter checks at run time that no two iterations of a parallel loop
@@ -6,6 +6,34 @@
 
 use super::{BufferId, Expr, ExprId, Kernel, Stmt, VarId};
 use crate::algebra::Op;
+
+/// The execution hints of a loop for the back end.
+///
+/// ```
+/// use tamis_ir::kernel::{Hint, LoopKind};
+/// assert_eq!(Hint::default().kind, LoopKind::Serial);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hint {
+    /// Iterations are independent except for reductions, so the loop may be vectorised.
+    pub vectorise: bool,
+    /// How iterations are executed.
+    pub kind: LoopKind,
+    /// Elements are gathered, and the trip count may be small: vectors should be short.
+    pub short_trip: bool,
+}
+
+impl Hint {
+    /// The loop should be unrolled completely (its bounds are constants).
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Hint, LoopKind};
+    /// assert!(Hint { kind: LoopKind::Unrolled, ..Hint::default() }.is_unrolled());
+    /// ```
+    pub fn is_unrolled(self) -> bool {
+        self.kind == LoopKind::Unrolled
+    }
+}
 
 /// How the iterations of a loop are executed.
 ///

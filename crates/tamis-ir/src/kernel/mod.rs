@@ -25,7 +25,7 @@ pub use build::Builder;
 pub use gemm::{Gemm, MatrixView};
 pub use interp::{Array, ExecutionCounts, Failure, Memory, run, run_counted, run_serially};
 pub use lanes::{MAX_LANES, VectorExpr};
-pub use loops::{Chunks, LoopKind, Tail};
+pub use loops::{Chunks, Hint, LoopKind, Tail};
 pub use workspace::{Merge, Workspace};
 
 use crate::algebra::{DType, Op, Value};
@@ -33,14 +33,39 @@ use crate::format::Width;
 use crate::intern::{Interner, ids};
 use std::sync::Arc;
 
-ids! {
+ids! {"kernel":
     /// A scalar variable.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, kernel::{Builder, VarId}};
+    /// assert_eq!(Builder::new("f").param("n", DType::I64), VarId(0));
+    /// ```
     VarId
     /// An array in memory (or, if it is small and of constant size, in registers).
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{BufferId, Kernel};
+    /// let kernel = Kernel::parse("kernel f\n    in x: f64[]\nbegin\n")?;
+    /// assert_eq!(kernel.buffer(BufferId(0)).name, "x");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     BufferId
     /// An expression of the kernel; operands have smaller ids.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, ExprId};
+    /// let mut b = Builder::new("f");
+    /// assert_eq!((b.int(7), b.int(8), b.int(7)), (ExprId(0), ExprId(1), ExprId(0)));
+    /// ```
     ExprId
     /// A labelled block, the target of a break.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Kernel, LabelId, Stmt};
+    /// let kernel = Kernel::parse("kernel f\nbegin\n    block l0\n        break l0\n")?;
+    /// assert!(matches!(kernel.body[0], Stmt::Labelled { label: LabelId(0), .. }));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     LabelId
 }
 
@@ -467,34 +492,6 @@ pub enum Stmt {
         cond: ExprId,
         message: String,
     },
-}
-
-/// The execution hints of a loop for the back end.
-///
-/// ```
-/// use tamis_ir::kernel::{Hint, LoopKind};
-/// assert_eq!(Hint::default().kind, LoopKind::Serial);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Hint {
-    /// Iterations are independent except for reductions, so the loop may be vectorised.
-    pub vectorise: bool,
-    /// How iterations are executed.
-    pub kind: LoopKind,
-    /// Elements are gathered, and the trip count may be small: vectors should be short.
-    pub short_trip: bool,
-}
-
-impl Hint {
-    /// The loop should be unrolled completely (its bounds are constants).
-    ///
-    /// ```
-    /// use tamis_ir::kernel::{Hint, LoopKind};
-    /// assert!(Hint { kind: LoopKind::Unrolled, ..Hint::default() }.is_unrolled());
-    /// ```
-    pub fn is_unrolled(self) -> bool {
-        self.kind == LoopKind::Unrolled
-    }
 }
 
 /// A function over buffers and scalars.

@@ -11,6 +11,21 @@ use crate::algebra::Value;
 ///
 /// A policy may create a second entry for existing coordinates; duplicates are merged before the
 /// arrays are read.
+///
+/// ```
+/// use tamis_ir::kernel::Kernel;
+/// let text = "kernel f
+///     scratch crd: index u32[]
+///     scratch values: f64[]
+///     workspace w(crd; values) from 0.0 by hash capacity 64 merging add
+/// begin
+///     reset w[9]
+/// ";
+/// let workspaces = Kernel::parse(text)?.workspaces();
+/// assert_eq!(workspaces[0].policy.as_deref(), Some("hash"));
+/// assert_eq!(workspaces[0].capacity, Some(64));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Workspace {
     /// Its name.
@@ -33,6 +48,12 @@ pub struct Workspace {
 }
 
 /// The merge of two values of one element.
+///
+/// ```
+/// use tamis_ir::{algebra::Op, kernel::Merge};
+/// let merge = Merge::With(Op::Add);
+/// assert!(merge != Merge::Never, "duplicates are added");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Merge {
     /// Not needed: lookups find every entry, so elements have one entry each.
@@ -45,6 +66,20 @@ pub enum Merge {
 
 impl Workspace {
     /// The arrays: coordinates, then values.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{BufferId, Kernel};
+    /// let text = "kernel f
+    ///     scratch crd: index u32[]
+    ///     scratch values: f64[]
+    ///     workspace w(crd; values) from 0.0
+    /// begin
+    ///     reset w[9]
+    /// ";
+    /// let workspaces = Kernel::parse(text)?.workspaces();
+    /// assert!(workspaces[0].buffers().eq([BufferId(0), BufferId(1)]));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn buffers(&self) -> impl Iterator<Item = BufferId> + '_ {
         self.coordinates.iter().copied().chain([self.values])
     }
@@ -52,6 +87,12 @@ impl Workspace {
 
 impl Kernel {
     /// The workspaces, each once, in order of first use.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Kernel;
+    /// assert!(Kernel::parse("kernel f\nbegin\n    let two: i64 = 2\n")?.workspaces().is_empty());
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn workspaces(&self) -> Vec<std::sync::Arc<Workspace>> {
         let mut found: Vec<std::sync::Arc<Workspace>> = Vec::new();
         self.visit(&mut |stmt| {

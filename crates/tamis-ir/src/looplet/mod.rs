@@ -30,6 +30,14 @@ pub use window::Window;
 use crate::kernel::{Block, BufferId, Builder, ExprId, VarId};
 
 /// The payload of a looplet at a coordinate.
+///
+/// ```
+/// use tamis_ir::kernel::Kernel;
+/// use tamis_ir::looplet::{Looplet, Payload};
+/// let mut kernel = Kernel::parse("kernel f\nbegin\n")?;
+/// assert_eq!(Looplet::parse(&mut kernel, "run(fill)")?, Looplet::Run(Payload::Fill));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Payload {
     /// Not stored: the tensor's fill.
@@ -47,6 +55,14 @@ pub enum Payload {
 }
 
 /// An end of a window over a fiber, as a position.
+///
+/// ```
+/// use tamis_ir::kernel::{Builder, Kernel};
+/// use tamis_ir::looplet::{Edge, Looplet, Payload};
+/// let mut b = Builder::new("f");
+/// let window = Looplet::Run(Payload::Window(Some(Edge::From(b.int(3)))));
+/// assert_eq!(window.show(b.kernel()), "run(window(from 3))");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Edge {
     /// The window starts at this position or after it.
@@ -56,6 +72,16 @@ pub enum Edge {
 }
 
 /// The structure of one access along one loop.
+///
+/// ```
+/// use tamis_ir::kernel::Kernel;
+/// use tamis_ir::looplet::{Looplet, Payload};
+/// let mut kernel = Kernel::parse("kernel f\n    in n: i64\nbegin\n")?;
+/// let looplet = Looplet::parse(&mut kernel, "sequence[run(fill) to n, run(child(n))]")?;
+/// let Looplet::Sequence { phases, .. } = looplet else { panic!() };
+/// assert_eq!(phases[0].body, Looplet::Run(Payload::Fill));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Looplet {
     /// Every coordinate holds the same payload.
@@ -114,6 +140,15 @@ pub enum Looplet {
 }
 
 /// One payload before a coordinate, and another one at it; the extent ends with it, or before.
+///
+/// ```
+/// use tamis_ir::kernel::Builder;
+/// use tamis_ir::looplet::{Looplet, Payload, Spike};
+/// let mut b = Builder::new("f");
+/// let (at, position) = (b.int(9), b.int(4));
+/// let spike = Spike { body: Payload::Fill, tail: Payload::Child(position), at };
+/// assert_eq!(Looplet::Spike(spike).show(b.kernel()), "spike(fill, child(4) at 9)");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Spike {
@@ -124,6 +159,16 @@ pub struct Spike {
 }
 
 /// A phase of a sequence.
+///
+/// ```
+/// use tamis_ir::kernel::Builder;
+/// use tamis_ir::looplet::{Looplet, Payload, Phase};
+/// let mut b = Builder::new("f");
+/// let first = Phase { stop: Some(b.int(9)), body: Looplet::Run(Payload::Fill) };
+/// let phases = vec![first, Phase { stop: None, body: Looplet::Lookup }];
+/// let looplet = Looplet::Sequence { phases, inside: false };
+/// assert_eq!(looplet.show(b.kernel()), "sequence[run(fill) to 9, lookup]");
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Phase {
@@ -133,6 +178,16 @@ pub struct Phase {
 }
 
 /// A sorted coordinate list in a buffer: distinct coordinates, or (`grouped`) groups of equal ones.
+///
+/// ```
+/// use tamis_ir::kernel::Kernel;
+/// use tamis_ir::looplet::{Below, Looplet};
+/// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\n    in n: i64\nbegin\n")?;
+/// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..n], grouped)")?;
+/// let Looplet::Stepper(list) = looplet else { panic!() };
+/// assert!(list.grouped && list.below == Below::Position);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Stepper {
@@ -165,6 +220,23 @@ pub struct Stepper {
 
 impl Stepper {
     /// The coordinate of the loop at a position.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in crd: index u32[]
+    ///     in n: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..n] + 1)")?;
+    /// let Looplet::Stepper(list) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let first = list.coordinate(&mut b, list.start);
+    /// assert_eq!(b.kernel().show(first), "crd[0] + 1");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn coordinate(&self, b: &mut Builder, position: ExprId) -> ExprId {
         let position = self.position(b, position);
         let stored = b.load(self.coordinates, position);
@@ -179,6 +251,23 @@ impl Stepper {
     }
 
     /// The stored position for a position of the loop.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in crd: index u32[]
+    ///     in n: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "stepper(-crd[0..n])")?;
+    /// let Looplet::Stepper(list) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let n = list.position(&mut b, list.stop);
+    /// assert_eq!(b.kernel().show(n), "0 - n", "a mirrored list is read backwards");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn position(&self, b: &mut Builder, position: ExprId) -> ExprId {
         if !self.mirrored || self.descending {
             return position;
@@ -188,11 +277,49 @@ impl Stepper {
     }
 
     /// The first position from `start` on whose coordinate is at least `coordinate`.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in crd: index u32[]
+    ///     in n: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..n])")?;
+    /// let Looplet::Stepper(list) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let seven = b.int(7);
+    /// list.seek(&mut b, "p", list.start, seven);
+    /// assert!(b.finish().to_string().ends_with("let p = search crd[0..n] for 7\n"));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         self.seek_from(b, name, start, coordinate, false)
     }
 
     /// The same for the end of a range whose positions are iterated over.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in crd: index u32[]
+    ///     in n: i64
+    ///     in i: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..n])")?;
+    /// let Looplet::Stepper(list) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let i = b.kernel().params[1];
+    /// let i = b.get(i);
+    /// list.seek_end(&mut b, "p", list.start, i);
+    /// assert!(b.finish().to_string().ends_with("let p = search back crd[0..n] for i\n"));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn seek_end(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         self.seek_from(b, name, start, coordinate, true)
     }
@@ -221,6 +348,18 @@ impl Stepper {
 }
 
 /// The location of a stepper's child fibers.
+///
+/// ```
+/// use tamis_ir::kernel::{Builder, Kernel};
+/// use tamis_ir::looplet::Looplet;
+/// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\n    in n: i64\nbegin\n")?;
+/// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..n], below n)")?;
+/// # use tamis_ir::looplet::Below;
+/// let Looplet::Stepper(list) = looplet else { panic!() };
+/// assert_eq!(list.below, Below::Coordinate(list.stop), "a table of all coordinates");
+/// # let _ = Builder::resume(kernel);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Below {
     /// At the position itself.
@@ -231,6 +370,11 @@ pub enum Below {
 
 impl Looplet {
     /// The lowering priority: the greatest one present is lowered first.
+    ///
+    /// ```
+    /// use tamis_ir::looplet::{Looplet, Payload};
+    /// assert!(Looplet::Run(Payload::Fill).priority() > Looplet::Lookup.priority());
+    /// ```
     pub fn priority(&self) -> u8 {
         match self {
             Looplet::Switch { .. } => 11,
@@ -250,6 +394,13 @@ impl Looplet {
 }
 
 /// The result of locating a coordinate.
+///
+/// ```
+/// use tamis_ir::{kernel::Builder, looplet::Located};
+/// let mut b = Builder::new("f");
+/// let dense = Located { position: b.int(12), present: None, group_stop: None };
+/// assert!(dense.present.is_none(), "every coordinate is stored");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Located {
     /// The child position; meaningless for a coordinate that is not stored.
@@ -261,6 +412,19 @@ pub struct Located {
 }
 
 /// The context in which a level describes one of its fibers.
+///
+/// ```
+/// use tamis_ir::kernel::Builder;
+/// use tamis_ir::looplet::Fiber;
+/// let mut b = Builder::new("f");
+/// let (position, extent, index) = (b.int(2), b.int(10), b.int(3));
+/// let (arrays, group_stop, present, grouped) = (&[], None, None, false);
+/// let builder = &mut b;
+/// let name = "A";
+/// let mut row =
+///     Fiber { builder, arrays, position, group_stop, present, grouped, extent, index, name };
+/// assert_eq!(row.dense_child(), row.builder.int(23));
+/// ```
 pub struct Fiber<'a> {
     /// The kernel under construction.
     pub builder: &'a mut Builder,
@@ -288,6 +452,18 @@ impl Fiber<'_> {
     ///
     /// # Panics
     /// If the level was bound without it, which is a bug of the binder.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{BufferId, Builder};
+    /// use tamis_ir::looplet::Fiber;
+    /// let mut b = Builder::new("f");
+    /// let (position, extent, index) = (b.int(2), b.int(10), b.int(3));
+    /// let (group_stop, present, grouped) = (None, None, false);
+    /// let (arrays, builder, name) = (&[("crd", BufferId(4))], &mut b, "A");
+    /// let row =
+    ///     Fiber { builder, arrays, position, group_stop, present, grouped, extent, index, name };
+    /// assert_eq!(row.array("crd"), BufferId(4));
+    /// ```
     pub fn array(&self, name: &str) -> BufferId {
         match self.arrays.iter().find(|(n, _)| *n == name) {
             Some((_, buffer)) => *buffer,
@@ -296,18 +472,55 @@ impl Fiber<'_> {
     }
 
     /// `position * extent + index`: the child of a dense level.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Builder;
+    /// use tamis_ir::looplet::Fiber;
+    /// let mut b = Builder::new("f");
+    /// let (position, extent, index) = (b.int(2), b.int(10), b.int(3));
+    /// let (arrays, group_stop, present, grouped) = (&[], None, None, false);
+    /// let (builder, name) = (&mut b, "A");
+    /// let mut row =
+    ///     Fiber { builder, arrays, position, group_stop, present, grouped, extent, index, name };
+    /// assert_eq!(row.dense_child(), row.builder.int(23));
+    /// ```
     pub fn dense_child(&mut self) -> ExprId {
         let base = self.dense_base();
         self.builder.add(base, self.index)
     }
 
     /// `position * extent`.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Builder;
+    /// use tamis_ir::looplet::Fiber;
+    /// let mut b = Builder::new("f");
+    /// let (position, extent, index) = (b.int(2), b.int(10), b.int(3));
+    /// let (arrays, group_stop, present, grouped) = (&[], None, None, false);
+    /// let (builder, name) = (&mut b, "A");
+    /// let mut row =
+    ///     Fiber { builder, arrays, position, group_stop, present, grouped, extent, index, name };
+    /// assert_eq!(row.dense_base(), row.builder.int(20));
+    /// ```
     pub fn dense_base(&mut self) -> ExprId {
         self.builder.call_in(crate::algebra::Op::Mul, crate::DType::I64, &[self.position, self.extent])
     }
 }
 
 /// The context in which a level writes one of its fibers.
+///
+/// ```
+/// use tamis_ir::kernel::Builder;
+/// use tamis_ir::looplet::Writer;
+/// use tamis_ir::{DType, Value};
+/// let mut b = Builder::new("f");
+/// let count = b.variable("count", Value::I64(0));
+/// let (extent, skipped) = (b.int(10), b.constant(Value::Bool(false)));
+/// let (arrays, reserved, parents, narrow) = (&[], true, true, false);
+/// let (builder, name) = (&mut b, "y");
+/// let w = Writer { builder, arrays, extent, count, skipped, reserved, parents, narrow, name };
+/// assert_eq!(w.builder.dtype(w.extent), DType::I64);
+/// ```
 pub struct Writer<'a> {
     /// The kernel under construction.
     pub builder: &'a mut Builder,
@@ -334,6 +547,20 @@ impl Writer<'_> {
     ///
     /// # Panics
     /// If the level was bound without it, which is a bug of the binder.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::{BufferId, Builder};
+    /// use tamis_ir::looplet::Writer;
+    /// let mut b = Builder::new("f");
+    /// let count = b.variable("count", Value::I64(0));
+    /// let (extent, skipped) = (b.int(10), b.constant(Value::Bool(false)));
+    /// let (reserved, parents, narrow) = (true, true, false);
+    /// let (arrays, builder, name) = (&[("crd", BufferId(4))], &mut b, "y");
+    /// let w =
+    ///     Writer { builder, arrays, extent, count, skipped, reserved, parents, narrow, name };
+    /// assert_eq!(w.array("crd"), BufferId(4));
+    /// ```
     pub fn array(&self, name: &str) -> BufferId {
         match self.arrays.iter().find(|(n, _)| *n == name) {
             Some((_, buffer)) => *buffer,
@@ -342,6 +569,21 @@ impl Writer<'_> {
     }
 
     /// `parent * extent + coordinate`: the child of a dense level.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::kernel::Builder;
+    /// use tamis_ir::looplet::Writer;
+    /// let mut b = Builder::new("f");
+    /// let count = b.variable("count", Value::I64(0));
+    /// let (extent, skipped) = (b.int(10), b.constant(Value::Bool(false)));
+    /// let (row, column) = (b.int(2), b.int(3));
+    /// let (arrays, reserved, parents, narrow) = (&[], true, true, false);
+    /// let (builder, name) = (&mut b, "y");
+    /// let mut w =
+    ///     Writer { builder, arrays, extent, count, skipped, reserved, parents, narrow, name };
+    /// assert_eq!(w.dense_child(row, column), w.builder.int(23));
+    /// ```
     pub fn dense_child(&mut self, parent: ExprId, coordinate: ExprId) -> ExprId {
         let base = self.builder.call_in(crate::algebra::Op::Mul, crate::DType::I64, &[parent, self.extent]);
         self.builder.add(base, coordinate)

@@ -7,9 +7,24 @@ use crate::algebra::Op;
 use crate::kernel::{BufferId, Builder, ExprId, VarId};
 
 /// A coordinate after all others, with headroom for subtraction.
+///
+/// ```
+/// use tamis_ir::looplet::NEVER;
+/// assert!(NEVER - (-NEVER) > 0, "differences do not overflow");
+/// ```
 pub const NEVER: i64 = i64::MAX / 4;
 
 /// Segments of a fiber, in order and without overlap.
+///
+/// ```
+/// use tamis_ir::kernel::Kernel;
+/// use tamis_ir::looplet::{Extents, Looplet};
+/// let mut kernel = Kernel::parse("kernel f\n    in ends: index u32[]\n    in n: i64\nbegin\n")?;
+/// let looplet = Looplet::parse(&mut kernel, "segments(run ends[0..n] * 4, covers)")?;
+/// let Looplet::Segments(runs) = looplet else { panic!() };
+/// assert!(runs.covers && runs.scale == 4 && matches!(runs.extents, Extents::Ends(_)));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Segments {
     /// The position of the first segment of the fiber.
@@ -38,6 +53,18 @@ pub struct Segments {
 }
 
 /// The bounds and the children of segments. Segments are half-open intervals.
+///
+/// ```
+/// use tamis_ir::kernel::{Builder, Kernel};
+/// use tamis_ir::looplet::Looplet;
+/// let mut kernel = Kernel::parse("kernel f\n    in ends: index u32[]\n    in n: i64\nbegin\n")?;
+/// let looplet = Looplet::parse(&mut kernel, "segments(run ends[0..n])")?;
+/// # use tamis_ir::{kernel::BufferId, looplet::Extents};
+/// let Looplet::Segments(runs) = looplet else { panic!() };
+/// assert_eq!(runs.extents, Extents::Ends(BufferId(0)));
+/// # let _ = Builder::resume(kernel);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Extents {
     /// One child each, from the end of the previous segment to an entry of the array.
@@ -71,6 +98,13 @@ pub enum Extents {
 }
 
 /// The bounds of one segment.
+///
+/// ```
+/// use tamis_ir::{kernel::Builder, looplet::Segment};
+/// let mut b = Builder::new("f");
+/// let run = Segment { first: None, end: b.int(7) };
+/// assert!(run.first.is_none(), "it starts where the one before it ends");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Segment {
     /// The start; the end of the previous segment if `None`.
@@ -81,22 +115,71 @@ pub struct Segment {
 
 impl Segments {
     /// True if each segment starts at the end of the previous one.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in starts: index u32[]
+    ///     in ends: index u32[]
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(run starts to ends[0..9])")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// assert!(!runs.consecutive(), "there may be gaps between runs");
+    /// # let _ = Builder::resume(kernel);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn consecutive(&self) -> bool {
         matches!(self.extents, Extents::Ends(_))
     }
 
     /// True if each segment is one coordinate of the loop.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(point crd[0..9])")?;
+    /// let Looplet::Segments(points) = looplet else { panic!() };
+    /// assert!(points.is_points());
+    /// # let _ = Builder::resume(kernel);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn is_points(&self) -> bool {
         matches!(self.extents, Extents::Points(..)) && self.scale == 1 && self.window.is_none()
     }
 
     /// True if a segment may start before the end of the previous one; it is then truncated to
     /// start there.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(point crd[0..9], windows i + 0 to 2)")?;
+    /// let Looplet::Segments(points) = looplet else { panic!() };
+    /// assert!(points.overlapping(), "windows of three coordinates");
+    /// # let _ = Builder::resume(kernel);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn overlapping(&self) -> bool {
         self.set().is_some() || self.window.is_some_and(|window| window.open)
     }
 
     /// The id of the set of fibers, if the segments are their union.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(point crd[0..9])")?;
+    /// let Looplet::Segments(points) = looplet else { panic!() };
+    /// assert_eq!(points.set(), None);
+    /// # let _ = Builder::resume(kernel);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn set(&self) -> Option<usize> {
         match self.extents {
             Extents::Fibers { set, .. } => Some(set),
@@ -105,6 +188,23 @@ impl Segments {
     }
 
     /// True if there is a segment at this position.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in ends: index u32[]
+    ///     in n: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(run ends[0..n])")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let has = runs.has(&mut b, runs.start);
+    /// assert_eq!(b.kernel().show(has), "0 < n");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn has(&self, b: &mut Builder, q: ExprId) -> ExprId {
         match self.extents {
             Extents::Fibers { first, .. } => {
@@ -116,11 +216,39 @@ impl Segments {
     }
 
     /// True if all windows inside of a segment have the same child.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in ends: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(run ends[0..9], windows i + 0 to 2)")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// assert!(runs.splits());
+    /// # let _ = Builder::resume(kernel);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn splits(&self) -> bool {
         self.overlapping() && matches!(self.extents, Extents::Ends(_) | Extents::Runs { .. })
     }
 
     /// The bounds of a segment, in coordinates of the loop.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in starts: index u32[]
+    ///     in ends: index u32[]
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(run starts to ends[0..9])")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let run = runs.segment(&mut b, runs.start);
+    /// assert_eq!(b.kernel().show(run.end), "ends[0]");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn segment(&self, b: &mut Builder, q: ExprId) -> Segment {
         let Segment { first, end } = self.stored(b, q);
         match self.window {
@@ -134,6 +262,22 @@ impl Segments {
 
     /// The bounds of the windows that lie inside of a segment; the start is `None` if they start
     /// with the segment.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in starts: index u32[]
+    ///     in ends: index u32[]
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(run starts to ends[0..9])")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// assert_eq!(runs.inside(&mut b, runs.start), None, "there are no windows");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn inside(&self, b: &mut Builder, q: ExprId) -> Option<Segment> {
         let window = self.window.filter(|window| window.open)?;
         let Segment { first, end } = self.stored(b, q);
@@ -199,6 +343,19 @@ impl Segments {
 
     /// A condition that a window meets a segment of one coordinate, and the window's index; `None`
     /// unless windows have one coordinate and a stride above 1.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(point crd[0..9], at 2*i + 0)")?;
+    /// let Looplet::Segments(points) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let (meets, index) = points.point(&mut b, points.start).unwrap();
+    /// assert_eq!(b.kernel().show(meets), "(crd[0] % 2) == 0");
+    /// assert_eq!(b.kernel().show(index), "crd[0] // 2");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn point(&self, b: &mut Builder, q: ExprId) -> Option<(ExprId, ExprId)> {
         let window = self.window.filter(|window| !window.open && window.stride > 1)?;
         if !matches!(self.extents, Extents::Points(..)) || self.scale != 1 {
@@ -212,6 +369,23 @@ impl Segments {
     }
 
     /// The stored position of a segment.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in ends: index u32[]
+    ///     in n: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "mirrored segments(run ends[0..n])")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let n = runs.number(&mut b, runs.stop);
+    /// assert_eq!(b.kernel().show(n), "0 - n");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn number(&self, b: &mut Builder, q: ExprId) -> ExprId {
         if !self.mirrored {
             return q;
@@ -221,6 +395,18 @@ impl Segments {
     }
 
     /// The edge of the windows whose first segment is this one.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(point crd[0..9])")?;
+    /// # use tamis_ir::looplet::Edge;
+    /// let Looplet::Segments(points) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// assert_eq!(points.edge(&mut b, points.start), Edge::From(points.start));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn edge(&self, b: &mut Builder, q: ExprId) -> Edge {
         match (self.mirrored, self.number(b, q)) {
             (true, number) => Edge::To(number),
@@ -229,6 +415,17 @@ impl Segments {
     }
 
     /// The child position of a segment, if it has one child.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in ends: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(run ends[0..9])")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// assert_eq!(runs.child(&mut b, runs.start), Some(runs.start), "a value for each run");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn child(&self, b: &mut Builder, q: ExprId) -> Option<ExprId> {
         let q = self.number(b, q);
         match self.extents {
@@ -243,6 +440,17 @@ impl Segments {
 
     /// The offset from a loop coordinate (times the stride of its windows) to its child, if a
     /// segment holds a block.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in ends: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(run ends[0..9])")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// assert_eq!(runs.base(&mut b, runs.start, runs.stop), None, "it holds no blocks");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn base(&self, b: &mut Builder, q: ExprId, end: ExprId) -> Option<ExprId> {
         let Extents::Blocks { offsets, .. } = self.extents else { return None };
         let one = b.int(1);
@@ -267,12 +475,42 @@ impl Segments {
     }
 
     /// The distance between children of adjacent loop coordinates, if a segment holds a block.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in lasts: index u32[]
+    ///     in offsets: index u32[]
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let text = "mirrored segments(block lasts from offsets[0..9])";
+    /// let looplet = Looplet::parse(&mut kernel, text)?;
+    /// let Looplet::Segments(blocks) = looplet else { panic!() };
+    /// assert_eq!(blocks.stride(), -1);
+    /// # let _ = Builder::resume(kernel);
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn stride(&self) -> i64 {
         let stride = self.window.map_or(1, |window| window.stride as i64);
         if self.mirrored { -stride } else { stride }
     }
 
     /// The first segment from `start` on that ends after a loop coordinate.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in ends: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "segments(run ends[0..9])")?;
+    /// let Looplet::Segments(runs) = looplet else { panic!() };
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let seven = b.int(7);
+    /// runs.seek(&mut b, "q", runs.start, seven);
+    /// assert!(b.finish().to_string().contains("search ends[0..9] for 8"));
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn seek(&self, b: &mut Builder, name: &str, start: ExprId, coordinate: ExprId) -> ExprId {
         let coordinate = match self.window {
             Some(window) => window.begin(b, coordinate),

@@ -17,6 +17,12 @@ use crate::kernel::{BufferId, ExprId, Kernel, Stmt, VarId};
 
 impl Looplet {
     /// A looplet as text, with the names of a kernel.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::Builder;
+    /// use tamis_ir::looplet::{Looplet, Payload};
+    /// assert_eq!(Looplet::Run(Payload::Fill).show(Builder::new("f").kernel()), "run(fill)");
+    /// ```
     pub fn show(&self, kernel: &Kernel) -> String {
         Shown(kernel).looplet(self)
     }
@@ -26,7 +32,12 @@ impl Looplet {
     /// ```
     /// use tamis_ir::kernel::Kernel;
     /// use tamis_ir::looplet::Looplet;
-    /// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\n    in n: i64\nbegin\n")?;
+    /// let text = "kernel f
+    ///     in crd: index u32[]
+    ///     in n: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
     /// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..n] + 1)")?;
     /// assert_eq!(looplet.show(&kernel), "stepper(crd[0..n] + 1)");
     /// # Ok::<(), tamis_ir::Diagnostic>(())

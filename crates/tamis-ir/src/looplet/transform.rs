@@ -8,6 +8,23 @@ use crate::kernel::{Builder, ExprId};
 impl Looplet {
     /// The structure along an index `i`, for a structure along `(i - shift) / scale`, rounded down;
     /// `None` if no looplet describes it.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in crd: index u32[]
+    ///     in n: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..n])")?;
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let one = b.int(1);
+    /// let moved = looplet.affine_map(&mut b, 1, Some(one)).unwrap();
+    /// assert_eq!(moved.show(b.kernel()), "stepper(crd[0..n] + 1)");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn affine_map(self, b: &mut Builder, scale: u64, shift: Option<ExprId>) -> Option<Looplet> {
         if scale == 1 && shift.is_none() {
             return Some(self);

@@ -17,6 +17,15 @@ use crate::algebra::Op;
 use crate::kernel::{Builder, ExprId};
 
 /// The coordinates of a subscript at index `i`: from `stride * i + low` to `stride * i + last`.
+///
+/// ```
+/// use tamis_ir::{kernel::Builder, looplet::Window};
+/// let mut b = Builder::new("f");
+/// let window = Window { stride: 2, low: b.int(0), last: b.int(4), open: true };
+/// let (five, eight) = (b.int(5), b.int(8));
+/// assert_eq!(window.begin(&mut b, five), b.int(10));
+/// assert_eq!(window.reaching(&mut b, eight), b.int(2), "the window of 2 ends at 8");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Window {
     /// The distance between adjacent windows.
@@ -31,16 +40,40 @@ pub struct Window {
 
 impl Window {
     /// The first index whose window starts at `x` or after it.
+    ///
+    /// ```
+    /// use tamis_ir::{kernel::Builder, looplet::Window};
+    /// let mut b = Builder::new("f");
+    /// let window = Window { stride: 2, low: b.int(0), last: b.int(4), open: true };
+    /// let seven = b.int(7);
+    /// assert_eq!(window.from(&mut b, seven), b.int(4), "the window of 4 starts at 8");
+    /// ```
     pub fn from(&self, b: &mut Builder, x: ExprId) -> ExprId {
         self.up(b, x, self.low)
     }
 
     /// The first index whose window ends at `x` or after it.
+    ///
+    /// ```
+    /// use tamis_ir::{kernel::Builder, looplet::Window};
+    /// let mut b = Builder::new("f");
+    /// let window = Window { stride: 2, low: b.int(0), last: b.int(4), open: true };
+    /// let seven = b.int(7);
+    /// assert_eq!(window.reaching(&mut b, seven), b.int(2), "the window of 2 ends at 8");
+    /// ```
     pub fn reaching(&self, b: &mut Builder, x: ExprId) -> ExprId {
         self.up(b, x, self.last)
     }
 
     /// The start of the window of an index.
+    ///
+    /// ```
+    /// use tamis_ir::{kernel::Builder, looplet::Window};
+    /// let mut b = Builder::new("f");
+    /// let window = Window { stride: 2, low: b.int(1), last: b.int(4), open: true };
+    /// let three = b.int(3);
+    /// assert_eq!(window.begin(&mut b, three), b.int(7));
+    /// ```
     pub fn begin(&self, b: &mut Builder, i: ExprId) -> ExprId {
         let stride = b.int(self.stride as i64);
         let at = b.call_in(Op::Mul, DType::I64, &[i, stride]);
@@ -62,6 +95,19 @@ impl Window {
 impl Looplet {
     /// The structure along the index of windows, for a structure along the coordinates in them;
     /// `None` if no looplet describes it.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..9])")?;
+    /// # use tamis_ir::looplet::Window;
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let window = Window { stride: 1, low: b.int(0), last: b.int(2), open: true };
+    /// let windows = looplet.reduced(&mut b, window).unwrap();
+    /// assert_eq!(windows.show(b.kernel()), "segments(point crd[0..9], windows i + 0 to 2)");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn reduced(self, b: &mut Builder, window: Window) -> Option<Looplet> {
         Some(match self {
             Looplet::Run(_) => self,
@@ -106,6 +152,11 @@ impl Looplet {
     }
 
     /// True if every coordinate is located.
+    ///
+    /// ```
+    /// use tamis_ir::looplet::{Looplet, Payload};
+    /// assert!(Looplet::Lookup.is_lookup() && !Looplet::Run(Payload::Fill).is_lookup());
+    /// ```
     pub fn is_lookup(&self) -> bool {
         match self {
             Looplet::Lookup => true,
@@ -116,6 +167,11 @@ impl Looplet {
     }
 
     /// True if it does not restrict the extent to the dimension.
+    ///
+    /// ```
+    /// use tamis_ir::looplet::{Looplet, Payload};
+    /// assert!(Looplet::Lookup.is_endless() && !Looplet::Run(Payload::Fill).is_endless());
+    /// ```
     pub fn is_endless(&self) -> bool {
         match self {
             Looplet::Lookup | Looplet::Block { .. } => true,
@@ -127,6 +183,11 @@ impl Looplet {
     }
 
     /// True if some payload along the loop is a window.
+    ///
+    /// ```
+    /// use tamis_ir::looplet::{Looplet, Payload};
+    /// assert!(Looplet::Run(Payload::Window(None)).is_window());
+    /// ```
     pub fn is_window(&self) -> bool {
         match self {
             Looplet::Run(payload) => matches!(payload, Payload::Window(_)),
@@ -141,6 +202,24 @@ impl Looplet {
 
     /// The same fiber, restricted to one side of an edge of a window, along a loop from `start` to
     /// `stop` over the window; from its end to its start, if it is mirrored.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let text = "kernel f
+    ///     in crd: index u32[]
+    ///     in n: i64
+    /// begin
+    /// ";
+    /// let mut kernel = Kernel::parse(text)?;
+    /// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..n])")?;
+    /// # use tamis_ir::looplet::Edge;
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let (three, zero, ten) = (b.int(3), b.int(0), b.int(10));
+    /// let rest = looplet.starting(&mut b, Edge::From(three), (zero, ten), false);
+    /// assert_eq!(rest.show(b.kernel()), "stepper(crd[3..n], sought 0)");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn starting(self, b: &mut Builder, edge: Edge, (start, stop): (ExprId, ExprId), mirrored: bool) -> Looplet {
         let cut = |b: &mut Builder, from: ExprId, to: ExprId| {
             let (from, to) = match edge {
@@ -208,6 +287,17 @@ impl Looplet {
 
     /// The structure along an index `i`, for a structure along `-i`; `None` if no looplet describes
     /// it.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Builder, Kernel};
+    /// use tamis_ir::looplet::Looplet;
+    /// let mut kernel = Kernel::parse("kernel f\n    in crd: index u32[]\nbegin\n")?;
+    /// let looplet = Looplet::parse(&mut kernel, "stepper(crd[0..9])")?;
+    /// let (mut b, _) = Builder::resume(kernel);
+    /// let mirrored = looplet.mirrored(&mut b).unwrap();
+    /// assert_eq!(mirrored.show(b.kernel()), "stepper(-crd[-8..1])");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn mirrored(self, b: &mut Builder) -> Option<Looplet> {
         let one = b.int(1);
         let mut negated = |start: ExprId, stop: ExprId| (b.sub(one, stop), b.sub(one, start));

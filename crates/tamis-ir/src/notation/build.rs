@@ -8,6 +8,23 @@ use crate::text::syntax::{Expr, ExprKind, Extent, Function, Name, Stmt, StmtKind
 use rustc_hash::FxHashMap;
 
 /// A statement of a program under construction.
+///
+/// ```
+/// use tamis_ir::Notation;
+/// use tamis_ir::notation::ProgramNode;
+/// let product = Notation::parse("y[i] = A[i,j] * x[j]")?;
+/// let (target, op) = ("y".to_string(), product.assignments[0].op);
+/// let (subscripts, value) =
+///     (product.assignments[0].subscripts.clone(), product.assignments[0].body.clone());
+/// let assign = ProgramNode::Assign { target, subscripts, op, value };
+/// let (name, format) = ("y".to_string(), Some("dense".to_string()));
+/// let declare = ProgramNode::Declare { name, format, fill: None };
+/// let mut nodes = vec![declare];
+/// nodes.extend(ProgramNode::nest(&["j", "i"], &[], vec![assign]));
+/// let program = product.program("f", &["A", "x"], &nodes)?;
+/// assert!(program.to_string().contains("for j, i in _:"));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum ProgramNode {
@@ -23,16 +40,35 @@ pub enum ProgramNode {
 
 impl ProgramNode {
     /// Loops around nodes, the first outermost.
+    ///
+    /// ```
+    /// use tamis_ir::notation::ProgramNode;
+    /// let nodes = ProgramNode::nest(&["i", "j"], &[], Vec::new());
+    /// let ProgramNode::Loop { index, body, .. } = &nodes[0] else { panic!() };
+    /// assert_eq!((index.as_str(), body.len()), ("i", 1));
+    /// ```
     pub fn nest<S: AsRef<str>>(order: &[S], ranges: &[IndexRange], body: Vec<ProgramNode>) -> Vec<ProgramNode> {
         order.iter().rev().fold(body, |body, index| vec![ProgramNode::over(index.as_ref(), ranges, body)])
     }
 
     /// A node under conditions.
+    ///
+    /// ```
+    /// use tamis_ir::notation::ProgramNode;
+    /// let node = ProgramNode::over("i", &[], Vec::new());
+    /// assert_eq!(ProgramNode::under(&[], node.clone()), node, "there are no conditions");
+    /// ```
     pub fn under(conditions: &[&Expr], node: ProgramNode) -> ProgramNode {
         conditions.iter().rev().fold(node, |node, cond| ProgramNode::If { cond: (*cond).clone(), body: vec![node] })
     }
 
     /// A loop around nodes, over its range if it has one.
+    ///
+    /// ```
+    /// use tamis_ir::notation::ProgramNode;
+    /// let node = ProgramNode::over("i", &[], Vec::new());
+    /// assert!(matches!(node, ProgramNode::Loop { range: None, .. }));
+    /// ```
     pub fn over(index: &str, ranges: &[IndexRange], body: Vec<ProgramNode>) -> ProgramNode {
         let range = ranges.iter().find(|range| range.index == index).cloned();
         ProgramNode::Loop { index: index.to_string(), range, body }
@@ -42,11 +78,26 @@ impl ProgramNode {
 impl Notation {
     /// Plain loops over everything, with dense results that start at 0: sufficient for names, ranks
     /// and sizes.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let program = Notation::parse("y[i] = A[i,j] * x[j]")?.plain()?;
+    /// assert!(program.to_string().contains("for i, j in _:"));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn plain(&self) -> Result<Program, Diagnostics> {
         self.plain_from(&FxHashMap::default())
     }
 
     /// Plain loops over everything, with dense results that start at these values, or at 0.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, Value};
+    /// let least = Notation::parse("m = min[i](x[i])")?;
+    /// let fills = [("m".to_string(), Value::F64(f64::INFINITY))].into_iter().collect();
+    /// assert!(least.plain_from(&fills)?.to_string().contains("inf"));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn plain_from(&self, fills: &FxHashMap<String, Value>) -> Result<Program, Diagnostics> {
         let (mut nodes, mut loops) = (Vec::new(), Vec::new());
         for assignment in &self.assignments {
@@ -66,6 +117,14 @@ impl Notation {
 
     /// [`Notation::plain`] with the interface of callers: parameters keep their original names,
     /// also if a result has the same name.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let program = Notation::parse("y[i] = A[i,j] * x[j]")?.interface()?;
+    /// let names = program.params.iter().map(|id| program.tensor(*id).name.as_str());
+    /// assert!(names.eq(["A", "x"]));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn interface(&self) -> Result<Program, Diagnostics> {
         let mut program = self.plain()?;
         for (id, name) in program.params.clone().into_iter().zip(&self.params) {
@@ -75,6 +134,16 @@ impl Notation {
     }
 
     /// The program of these nodes, with these parameters and the results of the notation.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// use tamis_ir::notation::ProgramNode;
+    /// let sum = Notation::parse("s = x[i]")?;
+    /// let declare = ProgramNode::Declare { name: "s".into(), format: None, fill: None };
+    /// let program = sum.program("f", &["x"], &[declare])?;
+    /// assert_eq!((program.params.len(), program.results.len()), (1, 1));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn program(&self, name: &str, params: &[&str], nodes: &[ProgramNode]) -> Result<Program, Diagnostics> {
         let span = Span::new(0..self.source.text.len());
         let spans = Spans::of(self, span);
@@ -176,6 +245,14 @@ fn list(items: &[Expr]) -> String {
 }
 
 /// An expression as text, with minimal parentheses around sums and products.
+///
+/// ```
+/// use tamis_ir::Notation;
+/// use tamis_ir::notation::text;
+/// let notation = Notation::parse("y[i] = (a[i] + b[i]) * 2")?;
+/// assert_eq!(text(&notation.assignments[0].body), "(a[i] + b[i]) * 2");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn text(expr: &Expr) -> String {
     let inside = |e: &Expr, op: Op| {
         let loose = |other: Op| matches!(other, Op::Add | Op::Sub);

@@ -8,6 +8,12 @@ use crate::{algebra::Op, format::MAX_RANK};
 
 impl Notation {
     /// True if a text is einsum subscripts: letters, commas, an arrow.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// assert!(Notation::is_einsum("ij,jk->ik"));
+    /// assert!(!Notation::is_einsum("C[i,k] = A[i,j] * B[j,k]"));
+    /// ```
     pub fn is_einsum(text: &str) -> bool {
         is_einsum(text)
     }

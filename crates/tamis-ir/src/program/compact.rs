@@ -8,6 +8,16 @@ use rustc_hash::FxHashMap;
 
 impl Program {
     /// Drops unused expressions, and renumbers the others by first use.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, Value, program::Expr};
+    /// let mut program = Notation::parse("s = x[i]")?.plain()?;
+    /// let expressions = program.exprs.len();
+    /// program.exprs.intern(Expr::Literal(Value::I64(12345)));
+    /// program.compact();
+    /// assert_eq!(program.exprs.len(), expressions);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn compact(&mut self) {
         self.rename(Numbers::default());
     }
@@ -15,6 +25,15 @@ impl Program {
     /// Renumbers loop indices, bound names and tensors in textual order, drops unused ones, and
     /// [compacts](Program::compact) the expressions. A transformed program then equals the one that
     /// its text parses to.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let mut program = Notation::parse("s = x[i]")?.plain()?;
+    /// program.indices.push("unused".to_string());
+    /// program.renumber();
+    /// assert_eq!(program.indices, ["i"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn renumber(&mut self) {
         let mut numbers = Numbers::default();
         for param in &self.params {

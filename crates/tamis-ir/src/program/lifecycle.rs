@@ -69,11 +69,25 @@ fn read_and_written(program: &Program, block: &Block) -> FxHashMap<TensorId, Vec
 impl Program {
     /// True if a declared tensor is read in a statement that writes it, as in `x[i] = a[i] +
     /// x[i-1]`: every read then sees the last write.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// assert!(!program.is_read_while_written(program.results[0]));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn is_read_while_written(&self, tensor: TensorId) -> bool {
         self.read_while_written()[tensor.index()]
     }
 
     /// [`Program::is_read_while_written`] of every tensor, in one pass.
+    ///
+    /// ```
+    /// use tamis_ir::Notation;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// assert_eq!(program.read_while_written(), [false, false]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn read_while_written(&self) -> Vec<bool> {
         let mut found = vec![false; self.tensors.len()];
         let mut look = |block: &Block| {

@@ -16,6 +16,14 @@ const MAX_CONSTANT: i64 = 1 << 60;
 const MAX_TERMS: usize = 16;
 
 /// `divisor * index op bound`, where the bound depends only on outer loops and on sizes.
+///
+/// ```
+/// use tamis_ir::algebra::Op;
+/// use tamis_ir::program::{IndexId, Linear, Mask};
+/// let bound = Linear { constant: 9, ..Linear::default() };
+/// let mask = Mask { op: Op::Lt, index: IndexId(0), divisor: 2, bound };
+/// assert!(mask.bound.terms.is_empty(), "2 * i < 9");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
     /// The comparison.
@@ -29,6 +37,25 @@ pub struct Mask {
 }
 
 /// A structural comparison.
+///
+/// ```
+/// use tamis_ir::program::{Comparison, Masks, Program, StmtKind};
+/// let program = Program::parse("
+/// def f(A):
+///     s = scalar(0.0)
+///     for i, j in _:
+///         if abs(i - j) <= 2:
+///             s += A[i,j]
+///     return s
+/// ")?;
+/// let mut masks = Masks::new(&program);
+/// program.visit(&mut |stmt| {
+///     if let StmtKind::If { cond, .. } = &stmt.kind {
+///         assert!(matches!(masks.comparison(*cond), Some(Comparison::Both(..))));
+///     }
+/// });
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// One mask.
@@ -40,6 +67,12 @@ pub enum Comparison {
 }
 
 /// A sum of multiples of indices and sizes, and a constant.
+///
+/// ```
+/// use tamis_ir::program::{Atom, IndexId, Linear};
+/// let sum = Linear { terms: vec![(Atom::Index(IndexId(0)), 2)], constant: 1 };
+/// assert_ne!(sum, Linear::default(), "2 * i + 1");
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linear {
     /// The terms, in order, each once and with a coefficient that is not 0.
@@ -49,6 +82,11 @@ pub struct Linear {
 }
 
 /// An atom of a sum.
+///
+/// ```
+/// use tamis_ir::program::{Atom, IndexId, TensorId};
+/// assert!(Atom::Index(IndexId(7)) < Atom::Size(TensorId(0), 1), "indices come first");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Atom {
     /// A loop index.
@@ -127,6 +165,25 @@ fn flipped(op: Op) -> Option<Op> {
 }
 
 /// The masks of a program.
+///
+/// ```
+/// use tamis_ir::program::{Masks, Program, StmtKind};
+/// let program = Program::parse("
+/// def f(A):
+///     s = scalar(0.0)
+///     for i, j in _:
+///         if i <= j:
+///             s += A[i,j]
+///     return s
+/// ")?;
+/// let mut masks = Masks::new(&program);
+/// program.visit(&mut |stmt| {
+///     if let StmtKind::If { cond, .. } = &stmt.kind {
+///         assert!(masks.is_mask(*cond));
+///     }
+/// });
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Masks<'a> {
     program: &'a Program,
@@ -137,6 +194,14 @@ pub struct Masks<'a> {
 
 impl<'a> Masks<'a> {
     /// Analyses a program.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, Value, program::{Expr, Masks}};
+    /// let mut program = Notation::parse("s = x[i]")?.plain()?;
+    /// let number = program.exprs.intern(Expr::Literal(Value::I64(7)));
+    /// assert!(!Masks::new(&program).is_mask(number));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn new(program: &'a Program) -> Masks<'a> {
         let mut masks = Masks { program, lets: FxHashMap::default(), forms: FxHashMap::default() };
         // Bound names are analysed in program order, so that each finds the forms of its operands,
@@ -185,6 +250,14 @@ impl<'a> Masks<'a> {
     }
 
     /// The structure of a comparison, if it is structural.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, Value, program::{Expr, Masks}};
+    /// let mut program = Notation::parse("s = x[i]")?.plain()?;
+    /// let number = program.exprs.intern(Expr::Literal(Value::I64(7)));
+    /// assert_eq!(Masks::new(&program).comparison(number), None);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn comparison(&mut self, id: ExprId) -> Option<Comparison> {
         let program = self.program;
         let Expr::Call(op, operands) = program.expr(id) else { return None };

@@ -6,7 +6,7 @@
 
 mod attributes;
 mod compact;
-pub mod dims;
+pub(crate) mod dims;
 mod expr;
 mod lifecycle;
 mod masks;
@@ -15,7 +15,7 @@ mod pool;
 mod print;
 mod resolve;
 mod spans;
-pub mod types;
+pub(crate) mod types;
 mod verify;
 mod visit;
 
@@ -37,14 +37,46 @@ use crate::intern::ids;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-ids! {
+ids! {"program":
     /// A tensor or scalar: a parameter, or declared by the program.
+    ///
+    /// ```
+    /// use tamis_ir::Program;
+    /// use tamis_ir::program::TensorId;
+    /// let program = Program::parse("def f(x):\n    y = tensor('dense')\n    for i in _:\n        y[i] = x[i]\n    return y")?;
+    /// assert_eq!(program.tensors[TensorId(1).index()].name, "y");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     TensorId
     /// A loop index; each loop has its own.
+    ///
+    /// ```
+    /// use tamis_ir::Program;
+    /// use tamis_ir::program::IndexId;
+    /// let program = Program::parse("def f(x):\n    y = tensor('dense')\n    for i in _:\n        y[i] = x[i]\n    return y")?;
+    /// assert_eq!(program.indices[IndexId(0).index()], "i");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     IndexId
     /// A name bound by `d = ...`.
+    ///
+    /// ```
+    /// use tamis_ir::Program;
+    /// use tamis_ir::program::VarId;
+    /// let program = Program::parse("def f(x):\n    y = tensor('dense')\n    for i in _:\n        y[i] = x[i]\n    return y")?;
+    /// assert!(program.vars.get(VarId(0).index()).is_none(), "it binds no names");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     VarId
     /// A statement, for finding its spans.
+    ///
+    /// ```
+    /// use tamis_ir::Program;
+    /// use tamis_ir::program::StmtId;
+    /// let program = Program::parse("def f(x):\n    y = tensor('dense')\n    for i in _:\n        y[i] = x[i]\n    return y")?;
+    /// assert_ne!(program.body[0].id, StmtId(1000));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     StmtId
 }
 

@@ -3,8 +3,15 @@
 use super::Expr;
 use crate::intern::{Interner, ids};
 
-ids! {
+ids! {"program":
     /// An expression in a pool. Ids increase: operands precede the expressions that use them.
+    ///
+    /// ```
+    /// use tamis_ir::Value;
+    /// use tamis_ir::program::{Expr, ExprId, ExprPool};
+    /// let mut pool = ExprPool::default();
+    /// assert_eq!(pool.intern(Expr::Literal(Value::I64(2))), ExprId(0));
+    /// ```
     ExprId
 }
 

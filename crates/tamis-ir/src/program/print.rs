@@ -22,20 +22,20 @@ impl fmt::Display for Program {
 
 /// The precedence of an expression; operands of lower precedence get parentheses.
 mod binding {
-    pub const TERNARY: u8 = 0;
-    pub const OR: u8 = 1;
-    pub const AND: u8 = 2;
-    pub const NOT: u8 = 3;
-    pub const COMPARISON: u8 = 4;
-    pub const BIT_OR: u8 = 5;
-    pub const BIT_XOR: u8 = 6;
-    pub const BIT_AND: u8 = 7;
-    pub const SHIFT: u8 = 8;
-    pub const SUM: u8 = 9;
-    pub const PRODUCT: u8 = 10;
-    pub const UNARY: u8 = 11;
-    pub const POWER: u8 = 12;
-    pub const ATOM: u8 = 13;
+    pub(super) const TERNARY: u8 = 0;
+    pub(super) const OR: u8 = 1;
+    pub(super) const AND: u8 = 2;
+    pub(super) const NOT: u8 = 3;
+    pub(super) const COMPARISON: u8 = 4;
+    pub(super) const BIT_OR: u8 = 5;
+    pub(super) const BIT_XOR: u8 = 6;
+    pub(super) const BIT_AND: u8 = 7;
+    pub(super) const SHIFT: u8 = 8;
+    pub(super) const SUM: u8 = 9;
+    pub(super) const PRODUCT: u8 = 10;
+    pub(super) const UNARY: u8 = 11;
+    pub(super) const POWER: u8 = 12;
+    pub(super) const ATOM: u8 = 13;
 }
 
 impl Program {
@@ -142,6 +142,18 @@ impl Program {
     }
 
     /// An access as text, `A[i, j]`.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, program::{Expr, ExprId}};
+    /// let program = Notation::parse("s = A[i,j]")?.plain()?;
+    /// let all = (0..program.exprs.len() as u32).map(|k| program.expr(ExprId(k)));
+    /// let reads = all.filter_map(|expr| match expr {
+    ///     Expr::Read(access) => Some(program.access(access)),
+    ///     _ => None,
+    /// });
+    /// assert_eq!(reads.collect::<Vec<_>>(), ["A[i, j]"]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn access(&self, access: &Access) -> String {
         let name = &self.tensor(access.tensor).name;
         if access.subscripts.is_empty() {
@@ -163,6 +175,14 @@ impl Program {
     }
 
     /// An expression as text.
+    ///
+    /// ```
+    /// use tamis_ir::{Notation, Value, program::Expr};
+    /// let mut program = Notation::parse("s = x[i]")?.plain()?;
+    /// let seven = program.exprs.intern(Expr::Literal(Value::I64(7)));
+    /// assert_eq!(program.show(seven), "7");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn show(&self, id: ExprId) -> String {
         self.operand(id, binding::TERNARY)
     }

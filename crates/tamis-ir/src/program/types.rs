@@ -14,6 +14,15 @@ use crate::format::Leaf;
 use rustc_hash::FxHashMap;
 
 /// The types of a program.
+///
+/// ```
+/// use tamis_ir::{DType, Notation, Value, interp};
+/// let x = interp::Grid::from_values(&[3], &[1.0, 2.0, 3.0].map(Value::F32));
+/// let program = Notation::parse("s = x[i]")?.plain()?;
+/// let checked = program.check(&[interp::param_type(&x)])?;
+/// assert_eq!(checked.types.tensors, [DType::F32, DType::F32]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Types {
     /// The value type of each tensor.
@@ -33,6 +42,15 @@ pub struct Types {
 impl Types {
     /// True if an update of a tensor by the identity of its operator keeps the old value. A logical
     /// update does not, if the tensor holds other numbers than 0 and 1: `2 or 0` is 1.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, Notation, Value, interp};
+    /// let x = interp::Grid::from_values(&[3], &[1.0, 2.0, 3.0].map(Value::F32));
+    /// let program = Notation::parse("s = x[i]")?.plain()?;
+    /// let types = program.check(&[interp::param_type(&x)])?.types;
+    /// assert!(types.identity_keeps(program.results[0], DType::F32));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn identity_keeps(&self, tensor: TensorId, operand: DType) -> bool {
         operand != DType::Bool || self.truths.get(tensor.index()).copied().unwrap_or(true)
     }

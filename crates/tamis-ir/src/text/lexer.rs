@@ -3,6 +3,14 @@
 use crate::diag::{Code, Diagnostic, Span};
 
 /// The kind of a token.
+///
+/// ```
+/// use tamis_ir::text::lexer::{Tok, lex_line};
+/// let (tokens, errors) = lex_line("2 * x");
+/// assert!(errors.is_empty());
+/// assert_eq!(tokens[0].tok, Tok::Int(2));
+/// assert_eq!(tokens[2].tok, Tok::Ident("x".to_string()));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tok {
     /// A name or keyword.
@@ -29,6 +37,12 @@ pub enum Tok {
 
 impl Tok {
     /// The name of this token in messages.
+    ///
+    /// ```
+    /// use tamis_ir::text::lexer::Tok;
+    /// assert_eq!(Tok::Op("+=").describe(), "`+=`");
+    /// assert_eq!(Tok::Newline.describe(), "the end of the line");
+    /// ```
     pub fn describe(&self) -> String {
         match self {
             Tok::Ident(name) => format!("`{name}`"),
@@ -46,6 +60,12 @@ impl Tok {
 }
 
 /// A token and its span.
+///
+/// ```
+/// use tamis_ir::Span;
+/// use tamis_ir::text::lexer::lex_line;
+/// assert_eq!(lex_line("12 + x").0[1].span, Span::new(3..4));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Token {
@@ -61,14 +81,26 @@ const OPERATORS: &[&str] = &[
 ];
 
 /// The maximum length of a text.
+///
+/// ```
+/// use tamis_ir::Program;
+/// use tamis_ir::text::lexer::MAX_TEXT;
+/// assert!(Program::parse(&" ".repeat(MAX_TEXT + 1)).is_err());
+/// ```
 pub const MAX_TEXT: usize = 1 << 20;
 
 /// The tokens of a program; mistakes are collected, and lexing continues after them.
-pub fn lex(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
+pub(crate) fn lex(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     Lexer::new(text, true).run()
 }
 
 /// The tokens of one line without indentation: a format, an input, an expression.
+///
+/// ```
+/// use tamis_ir::text::lexer::lex_line;
+/// let (tokens, errors) = lex_line("a + $");
+/// assert_eq!((tokens[0].tok.describe().as_str(), errors.len()), ("`a`", 1));
+/// ```
 pub fn lex_line(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     Lexer::new(text, false).run()
 }

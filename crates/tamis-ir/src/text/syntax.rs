@@ -5,6 +5,14 @@ use crate::diag::Span;
 use crate::program::EntryPart;
 
 /// A name and its span.
+///
+/// ```
+/// use tamis_ir::Source;
+/// use tamis_ir::text::{parser::parse_expression, syntax::ExprKind};
+/// let expr = parse_expression(&Source::new("access", "A[i]"))?;
+/// assert!(matches!(expr.kind, ExprKind::Index { base, .. } if base.text == "A"));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Name {
@@ -15,7 +23,7 @@ pub struct Name {
 /// `def name(params): body`
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct Function {
+pub(crate) struct Function {
     pub name: Name,
     pub params: Vec<Name>,
     pub body: Vec<Stmt>,
@@ -25,7 +33,7 @@ pub struct Function {
 /// The contents of a text: operators, and at most one program.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct File {
+pub(crate) struct File {
     pub operators: Vec<Operator>,
     pub function: Option<Function>,
 }
@@ -33,7 +41,7 @@ pub struct File {
 /// `@op(laws) def name(params): return body`
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct Operator {
+pub(crate) struct Operator {
     pub name: Name,
     pub params: Vec<Name>,
     pub laws: Vec<Law>,
@@ -45,7 +53,7 @@ pub struct Operator {
 /// A declared law: `commutative`, or with its value, `identity=0`.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct Law {
+pub(crate) struct Law {
     pub name: Name,
     pub value: Option<Expr>,
 }
@@ -53,7 +61,7 @@ pub struct Law {
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct Stmt {
+pub(crate) struct Stmt {
     pub kind: StmtKind,
     /// The statement, or the header of a block.
     pub span: Span,
@@ -62,7 +70,7 @@ pub struct Stmt {
 /// The forms of statements.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub enum StmtKind {
+pub(crate) enum StmtKind {
     /// `target = value`, or `target op= value`; the target is a name or a subscripted name.
     Assign { target: Expr, op: Option<Op>, value: Expr },
     /// `for i, j in extent: body`, the extent inside its attributes: `parallel(unroll(_, 4))`.
@@ -76,14 +84,14 @@ pub enum StmtKind {
 /// The execution attributes of a loop.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
-pub struct Attribute {
+pub(crate) struct Attribute {
     pub name: Name,
     pub number: Option<(u64, Span)>,
 }
 
 /// The extent of a loop.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Extent {
+pub(crate) enum Extent {
     /// `_`: from the tensors that the index subscripts.
     Infer,
     /// `range(stop)` or `range(start, stop)`.
@@ -91,6 +99,14 @@ pub enum Extent {
 }
 
 /// An expression.
+///
+/// ```
+/// use tamis_ir::{Source, Span};
+/// use tamis_ir::text::parser::parse_expression;
+/// let expr = parse_expression(&Source::new("access", "A[i]"))?;
+/// assert_eq!(expr.span, Span::new(0..4));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Expr {
@@ -99,6 +115,14 @@ pub struct Expr {
 }
 
 /// The forms of expressions.
+///
+/// ```
+/// use tamis_ir::{Source, Value};
+/// use tamis_ir::text::{parser::parse_expression, syntax::ExprKind};
+/// let expr = parse_expression(&Source::new("number", "12"))?;
+/// assert_eq!(expr.kind, ExprKind::Number(Value::I64(12)));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub enum ExprKind {

@@ -312,26 +312,86 @@ impl FiberRange {
 /// ```
 pub trait Level: fmt::Debug + Send + Sync {
     /// The row of [`LEVELS`] this level belongs to.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// assert_eq!(columns.level_type().kind, tamis_ir::format::LevelKind::Sparse);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn level_type(&self) -> &'static LevelType;
 
     /// The number of child positions, stored or not.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// assert_eq!(columns.children(), 2);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn children(&self) -> usize;
 
     /// The number of stored coordinates below `parents` stored parent positions, each the child of
     /// one coordinate above; `None` on overflow.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// assert_eq!(columns.stored(2), Some(2));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn stored(&self, parents: usize) -> Option<usize>;
 
     /// The number of stored child positions below `parents` stored parent positions; `None` on
     /// overflow.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// assert_eq!(columns.occupied(2), Some(2), "positions are not shared");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn occupied(&self, parents: usize) -> Option<usize> {
         self.stored(parents)
     }
 
     /// The number of stored coordinates below one parent position.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// assert_eq!(columns.fiber_length(1), 1);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn fiber_length(&self, parent: usize) -> usize;
 
     /// Calls `each` with the segments below one parent position, in order (nonordered levels: in
     /// storage order).
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// columns.ranges(1, &mut |range| assert_eq!((range.start, range.stop), (1, 2)));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn ranges(&self, parent: usize, each: &mut dyn FnMut(FiberRange)) {
         self.visit(parent, &mut |coordinate, child| {
             each(FiberRange { start: coordinate, stop: coordinate + 1, child, shared: false });
@@ -341,11 +401,33 @@ pub trait Level: fmt::Debug + Send + Sync {
     /// Calls `each` with every coordinate below one parent position, in the same order, and its
     /// child position; the coordinates of a run share one. Each level implements this method or
     /// [`Level::ranges`]; the other has a default.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// columns.visit(1, &mut |coordinate, child| assert_eq!((coordinate, child), (1, 1)));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn visit(&self, parent: usize, each: &mut dyn FnMut(u64, usize)) {
         self.ranges(parent, &mut |range| range.expand(each));
     }
 
     /// Appends every coordinate below each of these parent positions.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// let mut entries = tamis_tensor::levels::Enumeration::default();
+    /// columns.enumerate(&[0, 1], &mut entries);
+    /// assert_eq!(entries.coordinates, [0, 1]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn enumerate(&self, parents: &[usize], out: &mut Enumeration) {
         for (k, parent) in parents.iter().enumerate() {
             self.visit(*parent, &mut |coordinate, position| out.push(k, coordinate, position));
@@ -354,9 +436,29 @@ pub trait Level: fmt::Debug + Send + Sync {
 
     /// The child positions of a coordinate below `parents`: at most one, except for nonunique
     /// levels, whose several positions are the `parents` of the `singleton` below.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// assert!(columns.locate(1..2, 0).is_empty());
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn locate(&self, parents: Range<usize>, coordinate: u64) -> Range<usize>;
 
     /// The arrays, shared.
+    ///
+    /// ```
+    /// # use tamis_ir::{Format, Value};
+    /// # use tamis_tensor::Tensor;
+    /// # let values = vec![1.0, 0.0, 0.0, 4.0].into();
+    /// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+    /// let columns = &a.levels()[1];
+    /// assert_eq!(columns.arrays().get("crd").unwrap().to_vec(), [0, 1]);
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     fn arrays(&self) -> LevelArrays;
 }
 

@@ -11,6 +11,22 @@ use tamis_ir::looplet::{Fiber, Located};
 
 /// Queries of a level by position. The argument of a method is in the fiber: a parent position, a
 /// child position or an index.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_ir::kernel::Builder;
+/// use tamis_ir::looplet::Fiber;
+/// use tamis_tensor::levels::level_type;
+/// let row = level_type(LevelKind::Dense)?.positions.unwrap();
+/// let mut b = Builder::new("f");
+/// let (position, extent, index) = (b.int(23), b.int(10), b.int(0));
+/// let (arrays, group_stop, present, grouped) = (&[], None, None, false);
+/// let (builder, name) = (&mut b, "A");
+/// let mut element =
+///     Fiber { builder, arrays, position, group_stop, present, grouped, extent, index, name };
+/// assert_eq!(row.coordinate(&mut element, false), element.builder.int(3));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub trait Positions: Sync {
     /// The first child position of the parent position `fiber.position`. One past the last parent
     /// is a valid argument: then the result is the number of children.
@@ -30,6 +46,22 @@ pub trait Positions: Sync {
 }
 
 /// The way to a parent position.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_ir::kernel::Builder;
+/// use tamis_ir::looplet::Fiber;
+/// use tamis_tensor::levels::{Parent, level_type};
+/// let row = level_type(LevelKind::Dense)?.positions.unwrap();
+/// let mut b = Builder::new("f");
+/// let (position, extent, index) = (b.int(23), b.int(10), b.int(0));
+/// let (arrays, group_stop, present, grouped) = (&[], None, None, false);
+/// let (builder, name) = (&mut b, "A");
+/// let mut element =
+///     Fiber { builder, arrays, position, group_stop, present, grouped, extent, index, name };
+/// assert_eq!(row.parent(&mut element), Parent::At(element.builder.int(2)));
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Parent {
     /// The position is computed.

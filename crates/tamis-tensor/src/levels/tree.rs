@@ -11,12 +11,12 @@ use tamis_ir::format::LevelSpec;
 use tamis_ir::{Code, Diagnostic, diag::Result};
 
 /// The levels of a tensor, outermost first.
-pub type Levels = Vec<Arc<dyn Level>>;
+pub(crate) type Levels = Vec<Arc<dyn Level>>;
 
 /// Entries in storage order: the coordinate of every entry in each level, and the positions of
 /// values.
 #[derive(Debug)]
-pub struct TreeEntries {
+pub(crate) struct TreeEntries {
     /// For each level, the coordinate of every entry.
     pub columns: Vec<IndexArray>,
     /// For each entry, its position below the last level.
@@ -24,11 +24,27 @@ pub struct TreeEntries {
 }
 
 /// The number of positions below the last level.
+///
+/// ```
+/// use tamis_ir::{Format, Value};
+/// use tamis_tensor::{Tensor, levels::tree};
+/// let values = vec![1.0, 0.0, 0.0, 4.0].into();
+/// let a = Tensor::from_dense(&[2, 2], values, &Format::csr(), Value::F64(0.0))?;
+/// assert_eq!(tree::positions(&a.levels()[..1]), 2, "rows");
+/// assert_eq!(tree::positions(a.levels()), 2, "stored elements");
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn positions(levels: &[Arc<dyn Level>]) -> usize {
     levels.last().map_or(1, |level| level.children())
 }
 
 /// True if these levels may store padding, as `dense` does.
+///
+/// ```
+/// use tamis_ir::Format;
+/// use tamis_tensor::levels::tree;
+/// assert!(tree::pads(Format::dense(2).levels()) && !tree::pads(Format::csr().levels()));
+/// ```
 pub fn pads(specs: &[LevelSpec]) -> bool {
     specs.iter().fold(true, |padded, spec| match level_type(spec.kind).map(|row| row.capabilities.padding) {
         Ok(Padding::Adds | Padding::Between) => true,
@@ -49,12 +65,12 @@ pub(crate) fn filled_from(specs: &[LevelSpec]) -> usize {
 }
 
 /// True if some coordinates of these levels share a child position.
-pub fn shares(specs: &[LevelSpec]) -> bool {
+pub(crate) fn shares(specs: &[LevelSpec]) -> bool {
     specs.iter().any(|spec| level_type(spec.kind).is_ok_and(|row| row.capabilities.shared))
 }
 
 /// The number of stored entries, each coordinate of a run counted; `None` on overflow.
-pub fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
+pub(crate) fn stored(levels: &[Arc<dyn Level>]) -> Option<usize> {
     let Some(first) = levels.iter().position(|level| level.level_type().capabilities.shared) else {
         return levels.iter().try_fold(1, |parents, level| level.stored(parents));
     };
@@ -160,7 +176,7 @@ pub(crate) fn reached_below(level: &Arc<dyn Level>, parents: &[usize]) -> Result
 }
 
 /// All stored entries in storage order, in time linear in nnz and the number of parents.
-pub fn enumerate(levels: &[Arc<dyn Level>]) -> Result<TreeEntries> {
+pub(crate) fn enumerate(levels: &[Arc<dyn Level>]) -> Result<TreeEntries> {
     if stored(levels) == Some(0) {
         // A dimension of size 0 below a huge dense one: nothing is stored, but parents exist.
         let columns = levels.iter().map(|_| IndexArray::U32(Vec::new().into())).collect();
@@ -221,7 +237,7 @@ fn narrow(numbers: impl Iterator<Item = u64>, all: &[u64]) -> IndexArray {
 }
 
 /// Calls `each` with the storage coordinates and the position of every entry, in storage order.
-pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
+pub(crate) fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
     visit_while(levels, &mut |coordinates, position| {
         each(coordinates, position);
         true
@@ -230,7 +246,7 @@ pub fn visit(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize)) {
 
 /// [`visit`] until `each` is false. Later entries cost nothing, except for the segments of their
 /// fibers.
-pub fn visit_while(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize) -> bool) {
+pub(crate) fn visit_while(levels: &[Arc<dyn Level>], each: &mut dyn FnMut(&[u64], usize) -> bool) {
     if stored(levels) != Some(0) {
         let coordinates = vec![0; levels.len()];
         Traversal { levels, coordinates, each, entries: 0, stopped: false }.below(0, 0);
@@ -271,14 +287,14 @@ impl Traversal<'_> {
 }
 
 /// The position of the entry with these storage coordinates, if it is stored.
-pub fn locate(levels: &[Arc<dyn Level>], coordinates: impl Iterator<Item = u64>) -> Option<usize> {
+pub(crate) fn locate(levels: &[Arc<dyn Level>], coordinates: impl Iterator<Item = u64>) -> Option<usize> {
     let found = levels.iter().zip(coordinates).fold(0..1, |parents, (level, c)| level.locate(parents, c));
     (!found.is_empty()).then_some(found.start)
 }
 
 /// Levels assembled from entries.
 #[derive(Debug)]
-pub struct Assembly {
+pub(crate) struct Assembly {
     /// The levels.
     pub levels: Levels,
     /// The position below the last level of each entry.
@@ -288,7 +304,12 @@ pub struct Assembly {
 /// Builds all levels from entries in storage order: `columns[k]` holds the coordinates of level k,
 /// the tuples are strictly increasing, and every coordinate is below its extent. Levels of runs
 /// need deduplication: [`crate::convert`] builds them.
-pub fn assemble(specs: &[LevelSpec], extents: &[u64], columns: &[IndexArray], entries: usize) -> Result<Assembly> {
+pub(crate) fn assemble(
+    specs: &[LevelSpec],
+    extents: &[u64],
+    columns: &[IndexArray],
+    entries: usize,
+) -> Result<Assembly> {
     let differs = first_difference(columns, entries)?;
     let mut levels: Levels = Vec::with_capacity(specs.len());
     let mut positions = vec![0; entries.min(1)];
@@ -358,7 +379,7 @@ pub(crate) fn first_difference(columns: &[IndexArray], entries: usize) -> Result
 }
 
 /// Constructs all levels from foreign arrays, after checking every invariant.
-pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
+pub(crate) fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
     if arrays.len() != specs.len() {
         let message = format!("arrays are given for {} levels, but the format has {}", arrays.len(), specs.len());
         return Err(Diagnostic::new(Code::E0701, message)
@@ -380,7 +401,7 @@ pub fn from_arrays(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays
 
 /// Constructs all levels from arrays that a kernel wrote, truncated to the lengths that the levels
 /// above determine. Other invariants are trusted.
-pub fn finish(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
+pub(crate) fn finish(specs: &[LevelSpec], extents: &[u64], arrays: Vec<LevelArrays>) -> Result<Levels> {
     let mut levels: Levels = Vec::with_capacity(specs.len());
     for (k, ((spec, extent), arrays)) in specs.iter().zip(extents).zip(arrays).enumerate() {
         let shape = Shape { parents: positions(&levels), extent: *extent };

@@ -12,6 +12,14 @@ use tamis_ir::kernel::{BufferId, Builder, Elem, ExprId, Stmt, VarId};
 use tamis_ir::looplet::Writer;
 
 /// The positions of children.
+///
+/// ```
+/// use tamis_ir::format::LevelKind;
+/// use tamis_tensor::levels::{Placement, level_type};
+/// assert_eq!(level_type(LevelKind::Dense)?.write.placement(), Placement::Computed);
+/// assert_eq!(level_type(LevelKind::Sparse)?.write.placement(), Placement::Appended);
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
     /// Computed from coordinates, so they may be written in any order.
@@ -23,6 +31,25 @@ pub enum Placement {
 }
 
 /// The operations that write one kind of level.
+///
+/// ```
+/// use tamis_ir::Value;
+/// use tamis_ir::format::LevelKind;
+/// use tamis_ir::kernel::Builder;
+/// use tamis_ir::looplet::Writer;
+/// use tamis_tensor::levels::level_type;
+/// let dense = level_type(LevelKind::Dense)?.write;
+/// let mut b = Builder::new("f");
+/// let count = b.variable("count", Value::I64(0));
+/// let (extent, skipped) = (b.int(10), b.constant(Value::Bool(false)));
+/// let (parent, coordinate) = (b.int(2), b.int(3));
+/// let (arrays, reserved, parents, narrow) = (&[], true, true, false);
+/// let (builder, name) = (&mut b, "y");
+/// let mut w = Writer { builder, arrays, extent, count, skipped, reserved, parents, narrow, name };
+/// assert_eq!(dense.child(&mut w, parent, coordinate), w.builder.int(23));
+/// assert!(!dense.takes_runs() && !dense.lists());
+/// # Ok::<(), tamis_ir::Diagnostic>(())
+/// ```
 pub trait Write: Sync {
     /// The positions of children.
     fn placement(&self) -> Placement;

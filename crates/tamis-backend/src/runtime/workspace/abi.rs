@@ -18,7 +18,7 @@ use tamis_ir::kernel::Elem;
 /// A [`WorkspaceSpec`] in constant data of compiled code.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct RawWorkspaceSpec {
+pub(crate) struct RawWorkspaceSpec {
     /// The number of dimensions.
     pub dimensions: u64,
     /// The kernel's buffer ids: one per dimension, and that of the values.
@@ -44,12 +44,13 @@ pub struct RawWorkspaceSpec {
 
 impl RawWorkspaceSpec {
     /// The later of two entries replaces the earlier one.
-    pub const KEEP_LAST: i64 = -1;
+    const KEEP_LAST: i64 = -1;
     /// Entries are found on insertion, and never merged.
-    pub const NEVER: i64 = -2;
+    const NEVER: i64 = -2;
 
     /// The encoding for [`RawWorkspaceSpec::merge`].
-    pub fn encode_merge(merge: Option<MergeOp>) -> i64 {
+    #[cfg(test)]
+    fn encode_merge(merge: Option<MergeOp>) -> i64 {
         match merge {
             None => RawWorkspaceSpec::NEVER,
             Some(MergeOp::KeepLast) => RawWorkspaceSpec::KEEP_LAST,

@@ -12,6 +12,14 @@ use tamis_ir::{DType, Value};
 
 /// The operator that merges two values of the same coordinates; the earlier one is the left
 /// operand.
+///
+/// ```
+/// use tamis_backend::runtime::workspace::MergeOp;
+/// use tamis_ir::{Value, algebra::Op};
+/// let (two, three, zero) = (Value::I64(2), Value::I64(3), Value::I64(0));
+/// assert_eq!(MergeOp::Op(Op::Add).apply(two, three, zero), Value::I64(5));
+/// assert_eq!(MergeOp::KeepLast.apply(two, three, zero), three);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MergeOp {
     /// An operator whose identity is the initial value of entries. For `choose`, that value is the

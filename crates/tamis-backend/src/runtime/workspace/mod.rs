@@ -30,16 +30,17 @@ mod packed_key;
 mod partitions;
 mod pipeline;
 mod policy;
+mod spec;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod tests_combining;
 
-pub use abi::RawWorkspaceSpec;
 pub(super) use abi::SYMBOLS;
 pub use merge_op::MergeOp;
 pub use owned::OwnedWorkspace;
 pub use policy::{AccumulationView, InsertionPolicy, Lookup, PolicyConstructor, appends, policies, register};
+pub use spec::{PolicyViolation, WorkspaceError, WorkspaceReport, WorkspaceSpec};
 
 use super::memory::{self, RawBuffer, RawStorage, element_bytes};
 use super::scratch::OutOfMemory;
@@ -48,10 +49,8 @@ use engine::{Batch, OutputArrays};
 use packed_key::Packing;
 use pipeline::{FlushJob, MergeState, Pipeline, SpareArrays};
 use policy::CoordArray;
-use std::num::NonZero;
 use tamis_ir::format::Width;
 use tamis_ir::kernel::Elem;
-use tamis_ir::{DType, Value};
 
 /// Default number of entries after which an accumulation array without a capacity is flushed: it
 /// fits the L1 cache.
@@ -67,105 +66,23 @@ const INITIAL_CAPACITY: usize = 64;
 /// Maximum number of entries: entry ids have 32 bits.
 const MAX_ENTRIES: usize = u32::MAX as usize - 1;
 
-/// The specification of a workspace, fixed when a kernel is compiled.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WorkspaceSpec {
-    /// The width of the coordinates of each dimension, outermost first: `u32` or `u64`.
-    pub widths: Vec<Width>,
-    /// The type of values.
-    pub dtype: DType,
-    /// The initial value of entries.
-    pub init: Value,
-    /// The operator that merges equal entries. Without one, entries must be found on insertion and
-    /// never merged: the policy is then always `hash`, without a capacity.
-    pub merge: Option<MergeOp>,
-    /// The name of the policy.
-    pub policy: String,
-    /// The capacity of the accumulation array; by default it grows.
-    pub capacity: Option<NonZero<u64>>,
-    /// True if a worker thread sorts and merges.
-    pub pipelined: bool,
-}
-
-impl WorkspaceSpec {
-    /// A workspace with 32-bit coordinates, the policy `coord`, no capacity, and no worker thread.
-    pub fn new(dimensions: usize, dtype: DType, init: Value, merge: Option<MergeOp>) -> WorkspaceSpec {
-        let widths = vec![Width::U32; dimensions];
-        WorkspaceSpec { widths, dtype, init, merge, policy: "coord".into(), capacity: None, pipelined: false }
-    }
-
-    /// The policy that is actually used.
-    pub fn effective_policy(&self) -> &str {
-        if self.merge.is_some() { &self.policy } else { "hash" }
-    }
-
-    /// True if compiled code appends inline; see [`RuntimeWorkspace`].
-    pub fn appends(&self) -> bool {
-        appends(self.effective_policy()).unwrap_or(false)
-    }
-}
-
-/// A violation of the contract of [`InsertionPolicy`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum PolicyViolation {
-    /// The policy panicked.
-    Panicked,
-    /// It returned a position that holds no entry.
-    InvalidPosition,
-    /// It reported a full array when there were no entries.
-    FullWhenEmpty,
-}
-
-/// The reason why a workspace operation failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum WorkspaceError {
-    /// Out of memory for this number of entries.
-    Memory { entries: u64 },
-    /// A coordinate is out of the range of its dimension.
-    Range { dimension: usize, coordinate: u64, size: u64 },
-    /// The coordinates of a dimension of this size do not fit their width.
-    Width { dimension: usize, size: u64 },
-    /// The policy violated its contract.
-    PolicyViolation(PolicyViolation),
-}
-
-impl From<OutOfMemory> for WorkspaceError {
-    fn from(error: OutOfMemory) -> WorkspaceError {
-        WorkspaceError::Memory { entries: error.elements }
-    }
-}
-
-/// Counters and peak memory of a workspace since its creation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct WorkspaceReport {
-    /// The number of inserted entries.
-    pub inserts: u64,
-    /// The number of flushes of a full accumulation array.
-    pub flushes: u64,
-    /// The number of entries that were combined; an entry counts each time.
-    pub merged: u64,
-    /// The number of times that the workspace was finalized.
-    pub finalizations: u64,
-    /// Peak bytes of accumulation arrays.
-    pub accumulation_bytes: u64,
-    /// Peak bytes of flushed entries.
-    pub flushed_bytes: u64,
-    /// Peak bytes of the tables of policies.
-    pub policy_bytes: u64,
-    /// Peak bytes of scratch memory for combining.
-    pub sort_bytes: u64,
-    /// Peak bytes of all of them together.
-    pub peak_bytes: u64,
-}
-
 /// A workspace in use by a kernel.
 ///
 /// Compiled code reads and writes the first two fields, and appends inline where the policy always
 /// appends ([`WorkspaceSpec::appends`]). While `count < capacity`, it writes the coordinates,
 /// `init` and then the value at `count`, and increments it. Otherwise it first calls
 /// `tamis_workspace_reserve`. All arrays have at least `capacity` elements.
+///
+/// ```
+/// use tamis_backend::RawBuffer;
+/// use tamis_backend::runtime::workspace::{MergeOp, RuntimeWorkspace, WorkspaceSpec};
+/// use tamis_ir::{DType, Value, algebra::Op};
+/// let spec = WorkspaceSpec::new(1, DType::F64, Value::F64(0.0), Some(MergeOp::Op(Op::Add)));
+/// let mut arrays = [RawBuffer::empty(); 2];
+/// // SAFETY: the descriptors are empty and distinct, and outlive the workspace.
+/// let workspace = unsafe { RuntimeWorkspace::new(&spec, arrays.as_mut_ptr(), &[0, 1]) }.unwrap();
+/// assert_eq!(workspace.report().inserts, 0);
+/// ```
 #[repr(C)]
 pub struct RuntimeWorkspace {
     /// The number of entries in the accumulation array.
@@ -219,6 +136,19 @@ impl RuntimeWorkspace {
     /// The descriptors are distinct, stay at their addresses while the workspace is used, and are
     /// of arrays of the specified types. Only the workspace and the code that inserts into it use
     /// them. Their memory is as [`RawBuffer`] describes.
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// # use tamis_backend::runtime::workspace::{MergeOp, RuntimeWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// # let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::F64, Value::F64(0.0), sum);
+    /// let mut arrays = [RawBuffer::empty(); 2];
+    /// let arrays = arrays.as_mut_ptr();
+    /// // SAFETY: the descriptors are empty and distinct, and outlive the workspace.
+    /// let workspace = unsafe { RuntimeWorkspace::new(&spec, arrays, &[0, 1]) }.unwrap();
+    /// assert_eq!(workspace.report().inserts, 0);
+    /// ```
     pub unsafe fn new(
         spec: &WorkspaceSpec,
         buffers: *mut RawBuffer,
@@ -270,11 +200,38 @@ impl RuntimeWorkspace {
     }
 
     /// The counters and memory use so far.
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// # use tamis_backend::runtime::workspace::{MergeOp, RuntimeWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// # let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::F64, Value::F64(0.0), sum);
+    /// let mut arrays = [RawBuffer::empty(); 2];
+    /// let arrays = arrays.as_mut_ptr();
+    /// // SAFETY: the descriptors are empty and distinct, and outlive the workspace.
+    /// let workspace = unsafe { RuntimeWorkspace::new(&spec, arrays, &[0, 1]) }.unwrap();
+    /// assert_eq!(workspace.report().peak_bytes, 0, "nothing is allocated yet");
+    /// ```
     pub fn report(&self) -> WorkspaceReport {
         self.report
     }
 
     /// Removes all entries, and sets the sizes of the dimensions.
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// # use tamis_backend::runtime::workspace::{MergeOp, RuntimeWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// # let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::F64, Value::F64(0.0), sum);
+    /// let mut arrays = [RawBuffer::empty(); 2];
+    /// let arrays = arrays.as_mut_ptr();
+    /// // SAFETY: the descriptors are empty and distinct, and outlive the workspace.
+    /// let mut workspace = unsafe { RuntimeWorkspace::new(&spec, arrays, &[0, 1]) }.unwrap();
+    /// workspace.reset([100].into_iter()).unwrap();
+    /// assert_eq!(workspace.finalize(), Ok(0));
+    /// ```
     pub fn reset(&mut self, sizes: impl ExactSizeIterator<Item = u64> + Clone) -> Result<(), WorkspaceError> {
         // The outcome of discarded entries does not matter, but their memory does.
         let _ = self.wait();
@@ -380,6 +337,21 @@ impl RuntimeWorkspace {
     }
 
     /// Returns the position of the entry with these coordinates; a new entry holds `init`.
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// # use tamis_backend::runtime::workspace::{MergeOp, RuntimeWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// # let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::F64, Value::F64(0.0), sum);
+    /// let mut arrays = [RawBuffer::empty(); 2];
+    /// let arrays = arrays.as_mut_ptr();
+    /// // SAFETY: the descriptors are empty and distinct, and outlive the workspace.
+    /// let mut workspace = unsafe { RuntimeWorkspace::new(&spec, arrays, &[0, 1]) }.unwrap();
+    /// workspace.reset([100].into_iter()).unwrap();
+    /// assert_eq!((workspace.insert(&[7]), workspace.insert(&[3])), (Ok(0), Ok(1)));
+    /// assert!(workspace.insert(&[100]).is_err());
+    /// ```
     #[inline]
     pub fn insert(&mut self, coordinates: &[u64]) -> Result<u64, WorkspaceError> {
         let inside = coordinates.iter().zip(&self.sizes).all(|(coordinate, size)| coordinate < size);
@@ -654,6 +626,23 @@ impl RuntimeWorkspace {
     /// Finalizes: writes all entries into the kernel's arrays, in coordinate order, each once;
     /// returns their number. They remain entries of the workspace, and others can be inserted,
     /// until it is reset.
+    ///
+    /// ```
+    /// use tamis_backend::RawBuffer;
+    /// # use tamis_backend::runtime::workspace::{MergeOp, RuntimeWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// # let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::F64, Value::F64(0.0), sum);
+    /// let mut arrays = [RawBuffer::empty(); 2];
+    /// let arrays = arrays.as_mut_ptr();
+    /// // SAFETY: the descriptors are empty and distinct, and outlive the workspace.
+    /// let mut workspace = unsafe { RuntimeWorkspace::new(&spec, arrays, &[0, 1]) }.unwrap();
+    /// workspace.reset([100].into_iter()).unwrap();
+    /// for i in [7, 3, 7] {
+    ///     workspace.insert(&[i]).unwrap();
+    /// }
+    /// assert_eq!(workspace.finalize(), Ok(2), "equal coordinates are one entry");
+    /// ```
     pub fn finalize(&mut self) -> Result<u64, WorkspaceError> {
         if let Some(count) = self.finalized {
             return Ok(count);

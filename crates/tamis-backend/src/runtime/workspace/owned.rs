@@ -28,6 +28,14 @@ pub struct OwnedWorkspace {
 
 impl OwnedWorkspace {
     /// Creates a workspace, or returns the reason why the specification is invalid.
+    ///
+    /// ```
+    /// use tamis_backend::runtime::workspace::{OwnedWorkspace, WorkspaceSpec};
+    /// use tamis_ir::{DType, Value};
+    /// let spec = WorkspaceSpec::new(1, DType::F64, Value::I64(0), None);
+    /// let reason = OwnedWorkspace::new(&spec).unwrap_err();
+    /// assert_eq!(reason, "the initial value is f64, not i64");
+    /// ```
     pub fn new(spec: &WorkspaceSpec) -> Result<OwnedWorkspace, String> {
         let buffer_ids: Vec<usize> = (0..=spec.widths.len()).collect();
         let mut buffers: Box<[RawBuffer]> = buffer_ids.iter().map(|_| RawBuffer::empty()).collect();
@@ -38,12 +46,36 @@ impl OwnedWorkspace {
     }
 
     /// Removes all entries, and sets the sizes of the dimensions.
+    ///
+    /// ```
+    /// # use tamis_backend::runtime::workspace::{MergeOp, OwnedWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::I64, Value::I64(0), sum);
+    /// let mut workspace = OwnedWorkspace::new(&spec).unwrap();
+    /// workspace.reset(&[100]).unwrap();
+    /// workspace.update(&[7], Value::I64(1)).unwrap();
+    /// workspace.reset(&[100]).unwrap();
+    /// assert!(workspace.finalize().unwrap().is_empty());
+    /// ```
     pub fn reset(&mut self, sizes: &[u64]) -> Result<(), WorkspaceError> {
         self.workspace.reset(sizes.iter().copied())
     }
 
     /// Merges a value into the entry at these coordinates, as compiled code does; without a merge
     /// operator it replaces the value.
+    ///
+    /// ```
+    /// # use tamis_backend::runtime::workspace::{MergeOp, OwnedWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::I64, Value::I64(0), sum);
+    /// let mut workspace = OwnedWorkspace::new(&spec).unwrap();
+    /// workspace.reset(&[100]).unwrap();
+    /// workspace.update(&[7], Value::I64(1)).unwrap();
+    /// workspace.update(&[7], Value::I64(2)).unwrap();
+    /// assert_eq!(workspace.finalize().unwrap(), [(vec![7], Value::I64(3))]);
+    /// ```
     pub fn update(&mut self, coordinates: &[u64], value: Value) -> Result<(), WorkspaceError> {
         let position = self.workspace.insert(coordinates)? as usize;
         let WorkspaceSpec { dtype, init, merge, .. } = self.workspace.spec;
@@ -55,6 +87,20 @@ impl OwnedWorkspace {
     }
 
     /// Returns all entries in order of their coordinates, each once.
+    ///
+    /// ```
+    /// # use tamis_backend::runtime::workspace::{MergeOp, OwnedWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::I64, Value::I64(0), sum);
+    /// let mut workspace = OwnedWorkspace::new(&spec).unwrap();
+    /// workspace.reset(&[100]).unwrap();
+    /// for i in [7, 3] {
+    ///     workspace.update(&[i], Value::I64(1)).unwrap();
+    /// }
+    /// let entries = workspace.finalize().unwrap();
+    /// assert_eq!(entries, [(vec![3], Value::I64(1)), (vec![7], Value::I64(1))]);
+    /// ```
     pub fn finalize(&mut self) -> Result<Vec<(Vec<u64>, Value)>, WorkspaceError> {
         let count = self.workspace.finalize()? as usize;
         self.workspace.reload_arrays();
@@ -66,6 +112,18 @@ impl OwnedWorkspace {
     }
 
     /// The counters and memory use so far.
+    ///
+    /// ```
+    /// # use tamis_backend::runtime::workspace::{MergeOp, OwnedWorkspace, WorkspaceSpec};
+    /// # use tamis_ir::{DType, Value, algebra::Op};
+    /// let sum = Some(MergeOp::Op(Op::Add));
+    /// let spec = WorkspaceSpec::new(1, DType::I64, Value::I64(0), sum);
+    /// let mut workspace = OwnedWorkspace::new(&spec).unwrap();
+    /// workspace.reset(&[100]).unwrap();
+    /// workspace.update(&[7], Value::I64(1)).unwrap();
+    /// workspace.finalize().unwrap();
+    /// assert_eq!(workspace.report().inserts, 1);
+    /// ```
     pub fn report(&self) -> WorkspaceReport {
         self.workspace.report()
     }

@@ -27,6 +27,28 @@ impl CoordArray {
 }
 
 /// A view of the entries in the accumulation array since it was last cleared, in insertion order.
+///
+/// ```
+/// # use tamis_backend::runtime::OutOfMemory;
+/// # use tamis_backend::runtime::workspace::{AccumulationView, InsertionPolicy, Lookup};
+/// /// Finds the first entry only.
+/// struct First;
+/// impl InsertionPolicy for First {
+///     # fn clear(&mut self, _: &AccumulationView<'_>) {}
+///     fn lookup(
+///         &mut self,
+///         coordinates: &[u64],
+///         entries: &AccumulationView<'_>,
+///     ) -> Result<Lookup, OutOfMemory> {
+///         Ok(match entries {
+///             _ if entries.holds(0, coordinates) => Lookup::Found(0),
+///             _ if entries.is_full() => Lookup::Full,
+///             _ => Lookup::New,
+///         })
+///     }
+/// }
+/// assert!(!First.appends() && !First.unique());
+/// ```
 pub struct AccumulationView<'a> {
     pub(super) coord_arrays: &'a [CoordArray],
     pub(super) sizes: &'a [u64],
@@ -36,26 +58,61 @@ pub struct AccumulationView<'a> {
 
 impl AccumulationView<'_> {
     /// The number of entries, which is the position of the next one.
+    ///
+    /// ```
+    /// use tamis_backend::runtime::workspace::AccumulationView;
+    /// fn next_position(entries: &AccumulationView<'_>) -> usize {
+    ///     entries.len()
+    /// }
+    /// ```
     pub fn len(&self) -> usize {
         self.count
     }
 
     /// True if there are no entries.
+    ///
+    /// ```
+    /// use tamis_backend::runtime::workspace::AccumulationView;
+    /// fn is_first(entries: &AccumulationView<'_>) -> bool {
+    ///     entries.is_empty()
+    /// }
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// True if there is no capacity for another entry.
+    ///
+    /// ```
+    /// use tamis_backend::runtime::workspace::AccumulationView;
+    /// fn needs_flush(entries: &AccumulationView<'_>) -> bool {
+    ///     entries.is_full()
+    /// }
+    /// ```
     pub fn is_full(&self) -> bool {
         self.full
     }
 
     /// The sizes of the dimensions, outermost first.
+    ///
+    /// ```
+    /// use tamis_backend::runtime::workspace::AccumulationView;
+    /// fn rows<'a>(entries: &'a AccumulationView<'_>) -> Option<&'a u64> {
+    ///     entries.sizes().first()
+    /// }
+    /// ```
     pub fn sizes(&self) -> &[u64] {
         self.sizes
     }
 
     /// The coordinate of an entry in a dimension, or `None` if there is no such entry or dimension.
+    ///
+    /// ```
+    /// use tamis_backend::runtime::workspace::AccumulationView;
+    /// fn first_column(entries: &AccumulationView<'_>) -> Option<u64> {
+    ///     entries.coordinate(0, 1)
+    /// }
+    /// ```
     #[inline]
     pub fn coordinate(&self, position: usize, dimension: usize) -> Option<u64> {
         let array = self.coord_arrays.get(dimension)?;
@@ -63,6 +120,13 @@ impl AccumulationView<'_> {
     }
 
     /// True if the entry at a position has these coordinates.
+    ///
+    /// ```
+    /// use tamis_backend::runtime::workspace::AccumulationView;
+    /// fn starts_at_3_5(entries: &AccumulationView<'_>) -> bool {
+    ///     entries.holds(0, &[3, 5])
+    /// }
+    /// ```
     #[inline]
     pub fn holds(&self, position: usize, coordinates: &[u64]) -> bool {
         position < self.count
@@ -72,6 +136,11 @@ impl AccumulationView<'_> {
 }
 
 /// The result of looking up coordinates for an insertion.
+///
+/// ```
+/// use tamis_backend::runtime::workspace::Lookup;
+/// assert_ne!(Lookup::Found(0), Lookup::New);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// The entry at this position has these coordinates.
@@ -174,6 +243,26 @@ pub trait InsertionPolicy: Send {
 }
 
 /// Creates a policy.
+///
+/// ```
+/// use tamis_backend::runtime::workspace::PolicyConstructor;
+/// # use tamis_backend::runtime::OutOfMemory;
+/// # use tamis_backend::runtime::workspace::{AccumulationView, InsertionPolicy, Lookup};
+/// /// Every entry is a new one.
+/// struct Append;
+/// impl InsertionPolicy for Append {
+///     # fn clear(&mut self, _: &AccumulationView<'_>) {}
+///     fn lookup(
+///         &mut self,
+///         _: &[u64],
+///         entries: &AccumulationView<'_>,
+///     ) -> Result<Lookup, OutOfMemory> {
+///         Ok(if entries.is_full() { Lookup::Full } else { Lookup::New })
+///     }
+/// }
+/// let constructor: PolicyConstructor = || Box::new(Append);
+/// assert_eq!(constructor().bytes(), 0);
+/// ```
 pub type PolicyConstructor = fn() -> Box<dyn InsertionPolicy>;
 
 struct RegisteredPolicy {
@@ -196,6 +285,26 @@ static REGISTERED: RwLock<Vec<RegisteredPolicy>> = RwLock::new(Vec::new());
 
 /// Registers a policy under a name, for all threads. Returns `false`, with nothing changed, if the
 /// name is a built-in policy. A name that is already registered gets the new constructor.
+///
+/// ```
+/// use tamis_backend::runtime::workspace::{policies, register};
+/// # use tamis_backend::runtime::OutOfMemory;
+/// # use tamis_backend::runtime::workspace::{AccumulationView, InsertionPolicy, Lookup};
+/// /// Every entry is a new one.
+/// struct Append;
+/// impl InsertionPolicy for Append {
+///     # fn clear(&mut self, _: &AccumulationView<'_>) {}
+///     fn lookup(
+///         &mut self,
+///         _: &[u64],
+///         entries: &AccumulationView<'_>,
+///     ) -> Result<Lookup, OutOfMemory> {
+///         Ok(if entries.is_full() { Lookup::Full } else { Lookup::New })
+///     }
+/// }
+/// assert!(register("append", || Box::new(Append)) && policies().contains(&"append".to_string()));
+/// assert!(!register("hash", || Box::new(Append)), "built-in policies stay");
+/// ```
 pub fn register(name: &str, constructor: PolicyConstructor) -> bool {
     if BUILT_IN.iter().any(|row| row.0 == name) {
         return false;
@@ -220,6 +329,12 @@ pub fn policies() -> Vec<String> {
 
 /// True if insertions by the policy of this name always append, so that compiled code can append
 /// inline; `None` if there is no such policy.
+///
+/// ```
+/// use tamis_backend::runtime::workspace::appends;
+/// assert_eq!((appends("coord"), appends("hash")), (Some(true), Some(false)));
+/// assert_eq!(appends("no such policy"), None);
+/// ```
 pub fn appends(name: &str) -> Option<bool> {
     find(name).map(|(constructor, _)| constructor().appends())
 }

@@ -193,6 +193,14 @@ impl Kernel {
     }
 
     /// A precondition as text.
+    ///
+    /// ```
+    /// use tamis_ir::kernel::{Assumption, BufferId, Kernel};
+    /// let kernel = Kernel::parse("kernel f\n    in pos: index u32[]\nbegin\n")?;
+    /// let fact = Assumption::Nondecreasing(BufferId(0));
+    /// assert_eq!(kernel.show_assumption(fact), "nondecreasing(pos)");
+    /// # Ok::<(), tamis_ir::Diagnostic>(())
+    /// ```
     pub fn show_assumption(&self, assumption: Assumption) -> String {
         let name = |buffer: BufferId| spelled(&self.buffer(buffer).name);
         match assumption {
@@ -225,6 +233,15 @@ impl Kernel {
     }
 
     /// An expression as text.
+    ///
+    /// ```
+    /// use tamis_ir::{DType, kernel::Builder};
+    /// let mut b = Builder::new("f");
+    /// let n = b.param("n", DType::I64);
+    /// let (n, one) = (b.get(n), b.int(1));
+    /// let next = b.add(n, one);
+    /// assert_eq!(b.finish().show(next), "n + 1");
+    /// ```
     pub fn show(&self, id: ExprId) -> String {
         match self.expr(id) {
             Expr::Const(value) => constant_text(*value),

@@ -25,9 +25,15 @@ use crate::diag::{Code, Diagnostic, Diagnostics, Span, counted};
 use rustc_hash::FxHashMap;
 
 /// The largest size of a dimension.
-pub const MAX_DIM: u64 = i64::MAX as u64;
+pub(crate) const MAX_DIM: u64 = i64::MAX as u64;
 
 /// The extent of a loop.
+///
+/// ```
+/// use tamis_ir::program::LoopExtent;
+/// let ten = LoopExtent::Static { start: 0, stop: 10 };
+/// assert_ne!(ten, LoopExtent::Dynamic);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopExtent {
     /// Static bounds.
@@ -42,6 +48,16 @@ pub enum LoopExtent {
 }
 
 /// Extents of all loops and shapes of all tensors.
+///
+/// ```
+/// use tamis_ir::program::LoopExtent;
+/// use tamis_ir::{Notation, Value, interp};
+/// let x = interp::Grid::from_values(&[3], &[1.0, 2.0, 3.0].map(Value::F64));
+/// let checked = Notation::parse("s = x[i]")?.plain()?.check(&[interp::param_type(&x)])?;
+/// assert_eq!(checked.extents.loops, [LoopExtent::Static { start: 0, stop: 3 }]);
+/// assert_eq!(checked.extents.shapes[0], [3]);
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct InferredExtents {
     /// Indexed by [`IndexId`].
@@ -55,6 +71,15 @@ pub struct InferredExtents {
 
 impl InferredExtents {
     /// True if a guarded subscript is in bounds for all indices.
+    ///
+    /// ```
+    /// use tamis_ir::program::{ExprId, TensorId};
+    /// use tamis_ir::{Notation, Value, interp};
+    /// let x = interp::Grid::from_values(&[3], &[1.0, 2.0, 3.0].map(Value::F64));
+    /// let checked = Notation::parse("s = x[i]")?.plain()?.check(&[interp::param_type(&x)])?;
+    /// assert!(!checked.extents.is_inside(TensorId(0), 0, ExprId(0)), "no access is guarded");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
     pub fn is_inside(&self, tensor: TensorId, dim: usize, subscript: ExprId) -> bool {
         self.inside.binary_search(&(tensor, dim, subscript)).is_ok()
     }

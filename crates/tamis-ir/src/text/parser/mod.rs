@@ -7,7 +7,7 @@ mod notation;
 mod operators;
 mod statements;
 
-pub use notation::parse_notation;
+pub(crate) use notation::parse_notation;
 
 use super::lexer::{Tok, Token, lex};
 use super::syntax::{Expr, File, Function, Name};
@@ -15,16 +15,16 @@ use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
 use std::sync::Arc;
 
 /// The maximum nesting depth of blocks and expressions.
-pub const MAX_DEPTH: usize = 100;
+pub(crate) const MAX_DEPTH: usize = 100;
 
 /// The maximum number of operators of a statement.
-pub const MAX_OPERATORS: usize = 1000;
+pub(crate) const MAX_OPERATORS: usize = 1000;
 
 /// The maximum number of reported mistakes.
-pub const MAX_ERRORS: usize = 20;
+pub(crate) const MAX_ERRORS: usize = 20;
 
 /// Parses a loop program and the operators that are defined before it.
-pub fn parse_file(source: &Arc<Source>) -> std::result::Result<File, Diagnostics> {
+pub(crate) fn parse_file(source: &Arc<Source>) -> std::result::Result<File, Diagnostics> {
     let (tokens, errors) = lex(&source.text);
     let mut parser = Parser { tokens, at: 0, errors, depth: 0, operators: 0 };
     let file = parser.file();
@@ -39,7 +39,7 @@ pub fn parse_file(source: &Arc<Source>) -> std::result::Result<File, Diagnostics
 }
 
 /// The diagnostic for a text without a program.
-pub fn no_program(source: &Arc<Source>) -> Diagnostics {
+pub(crate) fn no_program(source: &Arc<Source>) -> Diagnostics {
     let end = source.text.len();
     let d = Diagnostic::new(Code::E0101, "expected a program, found the end of the text")
         .label(Span::new(end..end), "expected a program")
@@ -48,6 +48,14 @@ pub fn no_program(source: &Arc<Source>) -> Diagnostics {
 }
 
 /// Parses one expression of a loop program.
+///
+/// ```
+/// use tamis_ir::Source;
+/// use tamis_ir::text::{parser::parse_expression, syntax::ExprKind};
+/// let expr = parse_expression(&Source::new("access", "A[i,j] * 2"))?;
+/// assert!(matches!(expr.kind, ExprKind::Operator(_, operands) if operands.len() == 2));
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
 pub fn parse_expression(source: &Arc<Source>) -> std::result::Result<Expr, Diagnostics> {
     let (tokens, mut errors) = lex(&source.text);
     let mut parser = Parser { tokens, at: 0, errors: Vec::new(), depth: 0, operators: 0 };

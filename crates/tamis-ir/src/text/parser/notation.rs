@@ -8,7 +8,7 @@ use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
 use std::sync::Arc;
 
 /// Parses index notation, and the operators that are defined before it.
-pub fn parse_notation(source: &Arc<Source>) -> std::result::Result<(Vec<Operator>, Vec<Stmt>), Diagnostics> {
+pub(crate) fn parse_notation(source: &Arc<Source>) -> std::result::Result<(Vec<Operator>, Vec<Stmt>), Diagnostics> {
     let (tokens, errors) = lex(&source.text);
     let mut parser = Parser { tokens, at: 0, errors, depth: 0, operators: 0 };
     let (mut operators, mut statements) = (Vec::new(), Vec::new());
