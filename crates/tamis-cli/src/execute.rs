@@ -79,7 +79,7 @@ impl ParsedProgram {
         let text = source::source(&request.program)?;
         let operators = operators::read(&request.operators)?;
         let notation = match source::is_notation(&request.program, &text) {
-            true => Some(source::notation(&text, &request.inputs, &operators)?),
+            true => Some(source::notation(&text, request, &operators)?),
             false => None,
         };
         let program = match &notation {

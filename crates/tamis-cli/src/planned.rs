@@ -48,7 +48,7 @@ impl PlannedNotation {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 tamis::Notation::einsum(source.text.trim_end(), &names, "out")?
             }
-            _ => crate::source::notation(source, &specs, operators)?,
+            _ => crate::source::notation(source, &request(args)?, operators)?,
         };
         let plain = notation.interface()?;
         let pins = Pins {

@@ -68,6 +68,7 @@ pub mod calibrate;
 mod call;
 pub mod check;
 pub mod compile;
+mod donate;
 mod executable;
 mod executable_cache;
 pub mod explain;

@@ -9,6 +9,7 @@
 mod adjoint;
 mod build;
 mod einsum;
+mod ellipsis;
 mod loops;
 mod reduce;
 mod subscripts;
@@ -16,6 +17,7 @@ mod versions;
 
 pub use adjoint::{Adjoint, Differentiate, Tangents};
 pub use build::{ProgramNode, text};
+pub use ellipsis::{EinsumOperand, ExpandedEinsum};
 
 use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
