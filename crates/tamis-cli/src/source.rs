@@ -23,11 +23,7 @@ pub(crate) fn is_notation(program: &ProgramText, source: &Source) -> bool {
 
 /// Parses index notation. NumPy's spelling takes the inputs in order; an ellipsis in it stands for
 /// the dimensions that they have.
-pub(crate) fn notation(
-    source: &Arc<Source>,
-    request: &RunRequest,
-    operators: &[Op],
-) -> Result<Notation, CommandError> {
+pub(crate) fn notation(source: &Arc<Source>, request: &RunRequest, operators: &[Op]) -> Result<Notation, CommandError> {
     let names: Vec<&str> = request.inputs.iter().map(|(name, _)| name.as_str()).collect();
     if Notation::has_ellipsis(source.text.trim_end()) {
         let expanded = Notation::expand_einsum(source.text.trim_end(), &operands::shapes(request)?, "out")?;

@@ -458,11 +458,7 @@ impl CachedEinsum {
         self.prepared.cost(&refs).is_some_and(|cost| cost > COSTLY)
     }
 
-    fn compute(
-        &self,
-        operands: &[DetachedOperand],
-        places: &[Option<arrays::Place>],
-    ) -> Result<Computed, Diagnostics> {
+    fn compute(&self, operands: &[DetachedOperand], places: &[Option<arrays::Place>]) -> Result<Computed, Diagnostics> {
         let ordered = self.ordered(operands);
         let refs: Vec<&Tensor> = ordered.iter().map(|operand| operand.tensor()).collect();
         let convert = |k: usize, format: &tamis::Format| match ordered.get(k) {

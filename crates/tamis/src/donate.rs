@@ -200,12 +200,13 @@ fn overlap(a: &Range<usize>, b: &Range<usize>) -> bool {
 /// True if an array of an argument lies in this memory.
 fn shares(argument: &CallArgument, memory: &Range<usize>) -> bool {
     let range = |data: *const u8, bytes: usize| data as usize..data as usize + bytes;
-    let values = argument.tensor.values().map(|values| {
-        with_values!(values, x => range(x.as_ptr().cast(), std::mem::size_of_val(&x[..])))
-    });
+    let values = argument
+        .tensor
+        .values()
+        .map(|values| with_values!(values, x => range(x.as_ptr().cast(), std::mem::size_of_val(&x[..]))));
     let levels = argument.levels.iter().flat_map(|level| &level.arrays);
-    let arrays = levels
-        .map(|(_, array)| with_indices!(array, x => range(x.as_ptr().cast(), std::mem::size_of_val(&x[..]))));
+    let arrays =
+        levels.map(|(_, array)| with_indices!(array, x => range(x.as_ptr().cast(), std::mem::size_of_val(&x[..]))));
     values.into_iter().chain(arrays).any(|other| overlap(&other, memory))
 }
 

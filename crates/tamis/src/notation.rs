@@ -416,6 +416,20 @@ fn converted<'a>(
 }
 
 impl CompiledNotation {
+    /// The performance warnings of its compilation, in the words of the notation.
+    ///
+    /// ```
+    /// use tamis::prelude::*;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let square = Notation::parse("y[i] = x[i] * x[i]")?;
+    /// let square = tamis::notation::compile(&square, &[&x], &EinsumOptions::new())?;
+    /// assert!(square.warnings().is_empty());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.executable.build().warnings.iter().map(|d| self.plan.in_notation(d)).collect()
+    }
+
     /// Computes it on tensors, given in the order of the notation's parameters.
     ///
     /// ```

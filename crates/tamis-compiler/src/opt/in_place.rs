@@ -8,7 +8,8 @@
 //! dropped.
 
 use super::{Editor, Options, fold};
-use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt};
+use tamis_ir::algebra::Op;
+use tamis_ir::kernel::{Block, BufferId, Expr, ExprId, Kernel, Stmt, VarId};
 
 /// The kernel that updates the second array of each pair in place of reading the first.
 ///
@@ -35,6 +36,17 @@ pub fn in_place(kernel: &Kernel, options: &Options, pairs: &[(BufferId, BufferId
         return None;
     }
     let (mut editor, mut body) = Editor::new(kernel.clone(), options);
+    // Fills before the loops that store everything are dead, which was checked.
+    let is_result = |buffer: &BufferId| pairs.iter().any(|(_, result)| result == buffer);
+    let filled = |at: usize| match &kernel.body[at] {
+        Stmt::Fill { buffer, .. } => is_result(buffer) && is_dead_fill(kernel, at),
+        _ => false,
+    };
+    let mut at = 0;
+    body.retain(|_| {
+        at += 1;
+        !filled(at - 1)
+    });
     replace_in(&mut editor, &mut body, pairs);
     drop_self_copies(&editor, &mut body, pairs);
     let updated = editor.finish(body);
@@ -44,7 +56,72 @@ pub fn in_place(kernel: &Kernel, options: &Options, pairs: &[(BufferId, BufferId
 /// True if each element of the operand is read before that of the result is written.
 fn reads_first(kernel: &Kernel, (operand, result): (BufferId, BufferId)) -> bool {
     let Some(last) = kernel.body.iter().rposition(|stmt| reads(kernel, stmt, operand)) else { return true };
-    in_order(kernel, &kernel.body[..=last], (operand, result))
+    let ordered = |(k, stmt): (usize, &Stmt)| match stmt {
+        Stmt::Fill { buffer, .. } if *buffer == result => is_dead_fill(kernel, k),
+        _ => in_order(kernel, std::slice::from_ref(stmt), (operand, result)),
+    };
+    kernel.body[..=last].iter().enumerate().all(ordered)
+}
+
+/// True if the loop after a fill at the top of a kernel stores to every element of the filled range.
+fn is_dead_fill(kernel: &Kernel, at: usize) -> bool {
+    let Stmt::Fill { buffer, start, len, .. } = &kernel.body[at] else { return false };
+    let user = kernel.body[at + 1..].iter().find(|stmt| touches(kernel, stmt, *buffer));
+    is_zero(kernel, *start) && user.is_some_and(|user| stores_all(kernel, user, (*buffer, *len), &mut Vec::new()))
+}
+
+fn touches(kernel: &Kernel, stmt: &Stmt, buffer: BufferId) -> bool {
+    let mut found = reads(kernel, stmt, buffer);
+    stmt.visit(&mut |stmt| found |= stmt.writes().any(|written| written == buffer));
+    found
+}
+
+fn is_zero(kernel: &Kernel, id: ExprId) -> bool {
+    matches!(kernel.expr(id), Expr::Const(value) if value.as_i64() == Some(0))
+}
+
+/// True if a perfect nest of loops from 0 stores to all of the first elements of a buffer, in
+/// row-major order of its variables. `loops` are those around it, with their stops.
+fn stores_all(
+    kernel: &Kernel,
+    stmt: &Stmt,
+    (buffer, len): (BufferId, ExprId),
+    loops: &mut Vec<(VarId, ExprId)>,
+) -> bool {
+    match stmt {
+        Stmt::For { var, start, stop, body, .. } if is_zero(kernel, *start) => {
+            loops.push((*var, *stop));
+            let found = body.iter().any(|stmt| stores_all(kernel, stmt, (buffer, len), loops));
+            loops.pop();
+            found && body.iter().all(|stmt| !leaves(stmt))
+        }
+        Stmt::Store { buffer: of, index, .. } if *of == buffer => is_row_major(kernel, *index, len, loops),
+        _ => false,
+    }
+}
+
+fn leaves(stmt: &Stmt) -> bool {
+    let mut found = false;
+    stmt.visit(&mut |stmt| found |= matches!(stmt, Stmt::Break(_)));
+    found
+}
+
+/// True if an index is `(i*m + j)*n + k`, and the length `l*m*n`, for loops `i` below `l` and so on.
+fn is_row_major(kernel: &Kernel, index: ExprId, len: ExprId, loops: &[(VarId, ExprId)]) -> bool {
+    let stop_of = |id: ExprId| match kernel.expr(id) {
+        Expr::Var(var) => loops.iter().find(|(other, _)| other == var).map(|(_, stop)| *stop),
+        _ => None,
+    };
+    if stop_of(index) == Some(len) {
+        return true;
+    }
+    let (Expr::Call(Op::Add, _, terms), Expr::Call(Op::Mul, _, sizes)) = (kernel.expr(index), kernel.expr(len)) else {
+        return false;
+    };
+    let ([outer, inner], [rest, size]) = (&terms[..], &sizes[..]) else { return false };
+    let Expr::Call(Op::Mul, _, scaled) = kernel.expr(*outer) else { return false };
+    let [row, by] = &scaled[..] else { return false };
+    by == size && stop_of(*inner) == Some(*size) && is_row_major(kernel, *row, *rest, loops)
 }
 
 /// True if no statement of a block reads the operand after one that stores to the result, except a

@@ -148,8 +148,7 @@ fn expand(text: &str, operands: &[EinsumOperand], name: &str) -> Result<Expanded
     }
     let right = text[left..].strip_prefix("->").map(|_| Term::new(text, left + 2..text.len())).transpose()?;
     if terms.len() != operands.len() {
-        let message =
-            format!("the text has {}, but {} are given", counted(terms.len(), "operand"), operands.len());
+        let message = format!("the text has {}, but {} are given", counted(terms.len(), "operand"), operands.len());
         return Err(Diagnostic::new(Code::E0111, message)
             .label(Span::new(0..left), "separated by commas")
             .help("give one tensor for each"));
@@ -223,8 +222,10 @@ fn sizes(indices: &[Vec<String>], operands: &[EinsumOperand], terms: &[Term]) ->
 fn result(term: &Term, extra: &[String], sizes: &[(String, u64)]) -> Result<Vec<String>> {
     let letters: String = term.letters().collect();
     if !extra.is_empty() && !term.ellipsis {
-        let message =
-            format!("the ellipsis stands for {}, which the result `{letters}` lacks", counted(extra.len(), "dimension"));
+        let message = format!(
+            "the ellipsis stands for {}, which the result `{letters}` lacks",
+            counted(extra.len(), "dimension")
+        );
         return Err(Diagnostic::new(Code::E0111, message)
             .label(term.span(), "the result")
             .help(format!("write `->...{letters}` to keep them"))

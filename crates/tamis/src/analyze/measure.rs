@@ -96,8 +96,8 @@ impl<'a> Run<'a> {
         let shapes: Vec<Vec<u64>> =
             self.program.results.iter().map(|id| self.checked.extents.shapes[id.index()].clone()).collect();
         let none = Donations::default();
-        let finished =
-            call::finish(&machine, last, &shapes, &arguments, &none, false).map_err(|p| self.diagnostics(p, &machine))?;
+        let finished = call::finish(&machine, last, &shapes, &arguments, &none, false)
+            .map_err(|p| self.diagnostics(p, &machine))?;
 
         let (machine, scalars) = self.machine(&self.counted, &self.counted.lowered)?;
         let mut ran = call::invoke(&machine, &scalars, &arguments, &none).map_err(|p| self.diagnostics(p, &machine))?;
@@ -118,7 +118,9 @@ impl<'a> Run<'a> {
         arguments: &[CallArgument],
     ) -> Result<(KernelOutcome, Duration, usize), Diagnostics> {
         let start = Instant::now();
-        let once = || call::invoke(machine, scalars, arguments, &Donations::default()).map_err(|p| self.diagnostics(p, machine));
+        let once = || {
+            call::invoke(machine, scalars, arguments, &Donations::default()).map_err(|p| self.diagnostics(p, machine))
+        };
         let mut last = once()?;
         let (mut least, mut runs) = (last.kernel, 1);
         while runs < MAX_RUNS && start.elapsed() < if runs < MIN_RUNS { LONG_TIME_LIMIT } else { TIME_LIMIT } {

@@ -230,7 +230,7 @@ impl PreparedNotation {
         }
         let compiled = compile(&self.notation, tensors, &self.options)?;
         let names: Vec<&str> = self.params.iter().map(String::as_str).collect();
-        self.warnings.push(&compiled.executable.build().warnings, &names, tensors);
+        self.warnings.push(&compiled.warnings(), &names, tensors);
         let memoised = Arc::new(MemoisedSchedule::new(compiled.clone(), tensors));
         if let Ok(mut all) = self.schedules.write() {
             if all.len() >= KEPT {
