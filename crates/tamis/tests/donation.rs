@@ -3,6 +3,7 @@
 use tamis::compile::OutputSlice;
 use tamis::notation::{EinsumOptions, PreparedNotation, einsum_into};
 use tamis::{Format, Tensor, Value};
+use tamis_tensor::threads::with_threads_always;
 
 const FORMATS: [&str; 8] = ["dense", "csr", "csc", "coo", "dcsr", "bsr(2,2)", "dense, blocks", "hash, hash"];
 
@@ -68,7 +69,7 @@ fn results_are_written_to_slices() {
     let both = PreparedNotation::new("y[i] = A[i,j] * x[j]; C[i,j] = 2 * A[i,j]", &["A", "x"], &[], options).unwrap();
     let wanted = both.call(&[&a, &x], &|_, format| a.convert(format)).unwrap();
     for threads in [1, 3] {
-        tamis::threads::with_threads(threads, || {
+        with_threads_always(threads, || {
             let (mut y, mut c) = ([7.0; 6], [7.0; 24]);
             let places =
                 &mut [Some(OutputSlice::new(&mut y, &[6]).unwrap()), Some(OutputSlice::new(&mut c, &[6, 4]).unwrap())];
