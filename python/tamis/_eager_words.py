@@ -29,7 +29,7 @@ _OWN_WORDS = ("loop", "follow(", "gallop(", "[...]", "statement")
 
 
 def operation() -> str:
-    """The eager operation that the caller asked for; ``""`` if the caller gave a text, or called no function of the package."""
+    """The eager operation that the caller requested; ``""`` if the caller gave a text, or called no function of the package."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _module(frame) in ("_errors", "_eager_words"):
         frame = frame.f_back

@@ -142,7 +142,7 @@ def _make(text: str, parts: list[tuple[Any, ...]]) -> Error:
 
     entry = operation() if any(map(is_of_text, parts)) else ""
     if entry:
-        # The text is one that the package has written, and nobody else has seen.
+        # The package has written this text, and the caller has not seen it.
         parts = [worded(entry, part) if is_of_text(part) else part for part in parts]
         text = "\n".join(part[-1] for part in parts)
     made: list[Error] = []

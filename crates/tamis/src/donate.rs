@@ -64,6 +64,14 @@ impl<'a> OutputSlice<'a> {
     /// `data` points to the aligned elements of a row-major array of this type and shape, which live
     /// as long as `'a`. No other code writes them meanwhile, and none reads them, except through
     /// operands of the same call.
+    ///
+    /// ```
+    /// use tamis::{DType, compile::OutputSlice};
+    /// let mut values = [0.0f64; 6];
+    /// // SAFETY: the array has 2 x 3 elements, and lives longer than the slice.
+    /// let place = unsafe { OutputSlice::from_raw(values.as_mut_ptr().cast(), DType::F64, &[2, 3]) };
+    /// assert!(!place.is_written());
+    /// ```
     pub unsafe fn from_raw(data: *mut u8, dtype: DType, shape: &[u64]) -> OutputSlice<'a> {
         OutputSlice { data, dtype, shape: shape.to_vec(), written: false, memory: PhantomData }
     }

@@ -51,15 +51,15 @@ pub struct ExpandedEinsum {
 }
 
 /// The letters before and after an ellipsis, with their place in the text.
-struct Term {
+struct SubscriptTerm {
     before: String,
     after: String,
     ellipsis: bool,
     range: Range<usize>,
 }
 
-impl Term {
-    fn new(text: &str, range: Range<usize>) -> Result<Term> {
+impl SubscriptTerm {
+    fn new(text: &str, range: Range<usize>) -> Result<SubscriptTerm> {
         let part: String = text[range.clone()].chars().filter(|c| !c.is_whitespace()).collect();
         let (before, after, ellipsis) = match part.split_once("...") {
             Some((before, after)) => (before, after, true),
@@ -75,7 +75,7 @@ impl Term {
                 .help("write `ij,jk->ik`, or `C[i,k] = A[i,j] * B[j,k]`")
                 .help("`...` stands for all other dimensions"));
         }
-        Ok(Term { before: before.to_string(), after: after.to_string(), ellipsis, range })
+        Ok(SubscriptTerm { before: before.to_string(), after: after.to_string(), ellipsis, range })
     }
 
     fn letters(&self) -> impl Iterator<Item = char> {
@@ -143,10 +143,10 @@ fn expand(text: &str, operands: &[EinsumOperand], name: &str) -> Result<Expanded
     let mut terms = Vec::new();
     let mut start = 0;
     for part in text[..left].split(',') {
-        terms.push(Term::new(text, start..start + part.len())?);
+        terms.push(SubscriptTerm::new(text, start..start + part.len())?);
         start += part.len() + 1;
     }
-    let right = text[left..].strip_prefix("->").map(|_| Term::new(text, left + 2..text.len())).transpose()?;
+    let right = text[left..].strip_prefix("->").map(|_| SubscriptTerm::new(text, left + 2..text.len())).transpose()?;
     if terms.len() != operands.len() {
         let message = format!("the text has {}, but {} are given", counted(terms.len(), "operand"), operands.len());
         return Err(Diagnostic::new(Code::E0111, message)
@@ -162,7 +162,7 @@ fn expand(text: &str, operands: &[EinsumOperand], name: &str) -> Result<Expanded
     let result = match &right {
         Some(term) => result(term, &extra, &sizes)?,
         None => {
-            let every: String = terms.iter().flat_map(Term::letters).collect();
+            let every: String = terms.iter().flat_map(SubscriptTerm::letters).collect();
             let mut once: Vec<char> = every.chars().filter(|c| every.matches(*c).count() == 1).collect();
             once.sort_unstable();
             extra.into_iter().chain(once.into_iter().map(String::from)).collect()
@@ -182,7 +182,7 @@ fn expand(text: &str, operands: &[EinsumOperand], name: &str) -> Result<Expanded
 }
 
 /// The size of each index, in the order of the text; 1 gives way to any other.
-fn sizes(indices: &[Vec<String>], operands: &[EinsumOperand], terms: &[Term]) -> Result<Vec<(String, u64)>> {
+fn sizes(indices: &[Vec<String>], operands: &[EinsumOperand], terms: &[SubscriptTerm]) -> Result<Vec<(String, u64)>> {
     let mut sizes: Vec<(String, u64)> = Vec::new();
     for (place, ((own, operand), term)) in indices.iter().zip(operands).zip(terms).enumerate() {
         let mut inside: Vec<(&String, u64)> = Vec::new();
@@ -219,7 +219,7 @@ fn sizes(indices: &[Vec<String>], operands: &[EinsumOperand], terms: &[Term]) ->
 }
 
 /// The indices of a written result.
-fn result(term: &Term, extra: &[String], sizes: &[(String, u64)]) -> Result<Vec<String>> {
+fn result(term: &SubscriptTerm, extra: &[String], sizes: &[(String, u64)]) -> Result<Vec<String>> {
     let letters: String = term.letters().collect();
     if !extra.is_empty() && !term.ellipsis {
         let message = format!(
