@@ -45,7 +45,9 @@ def einsum(
 
     ``format`` says how the result is stored, or a dictionary how each is; ``order`` which loops come first, outermost first;
     ``schedule`` gives scheduling commands for the loops. ``out`` is a NumPy array that receives the result, as in NumPy, and
-    is returned; or a tuple of arrays, one for each result. It may be one of the operands: they are read before it is written. Several statements, one per line or split by ``;``, give a tuple with
+    is returned; or a tuple of arrays, one for each result. Compiled code writes into it directly, without a temporary, if it is
+    contiguous in row-major order and has the type of the result. It may be one of the operands: ``x[i] += A[i,j]`` with
+    ``out=x`` updates ``x`` in place, and where the statement reads other elements of it, they are read before it is written. Several statements, one per line or split by ``;``, give a tuple with
     a field for each result.
 
     A result may be subscripted by a vector of integers, which groups: ``W[p, week[d]] += S[p,d]``. It has a coordinate for each
@@ -85,20 +87,30 @@ def einsum(
         if not isinstance(text, str):
             text, operands = _subscripts.from_lists((text, *operands))
         return eager_call(einsum, (text,), operands, {})
-    if out is not None and format is None and not isinstance(out, tuple):
-        format = "dense"
+    compute: Callable[..., Any] = _tamis.einsum
+    if out is not None:
+        from ._returns import writer
+
+        arrays = out if isinstance(out, tuple) else (out,)
+        compute = writer(arrays)
+        format = "dense" if format is None else format
+    options = {"format": format, "order": order, "schedule": schedule}
     if not isinstance(text, str) or (not tensors and _subscripts.is_subscripts(text)):
-        options = {"format": format, "order": order, "schedule": schedule, **tensors}
-        made = _subscripts.einsum(_tamis.einsum, text, operands, options)
+        made = _subscripts.einsum(compute, text, operands, {**options, **tensors})
     else:
-        made = _compiled(text, operands, {"format": format, "order": order, "schedule": schedule}, tensors)
-    return made if out is None else _copy_out(made, out)
+        made = _compiled(compute, text, operands, options, tensors)
+    if out is None:
+        return made
+    _copy_out(made, arrays)
+    return out
 
 
-def _compiled(text: str, operands: tuple[Any, ...], options: dict[str, Any], tensors: dict[str, Any]) -> Any:
+def _compiled(
+    compute: Callable[..., Any], text: str, operands: tuple[Any, ...], options: dict[str, Any], tensors: dict[str, Any]
+) -> Any:
     """Runs index notation; results that are subscripted by vectors of integers are grouped."""
     try:
-        return _tamis.einsum(text, *operands, **options, **tensors)
+        return compute(text, *operands, **options, **tensors)
     except Error as error:
         # The size of a result that is subscripted by a vector is that of its greatest number.
         if error.code not in ("E0111", "E0403") or operands or "+=" not in text:
@@ -108,16 +120,15 @@ def _compiled(text: str, operands: tuple[Any, ...], options: dict[str, Any], ten
         grouped = rewritten(text, tensors)
         if grouped is None:
             raise
-    return _tamis.einsum(grouped[0], **options, **grouped[1])
+    return compute(grouped[0], **options, **grouped[1])
 
 
-def _copy_out(made: Any, out: Any) -> Any:
-    """Copies results into arrays of the caller, which it returns."""
-    several = not isinstance(made, _tamis.Tensor)
-    results, arrays = (tuple(made), out) if several else ((made,), out if isinstance(out, tuple) else (out,))
-    if not isinstance(arrays, tuple) or len(arrays) != len(results):
+def _copy_out(results: list[Any], arrays: tuple[Any, ...]) -> None:
+    """Copies the results that were not written there into arrays of the caller."""
+    if len(arrays) != len(results):
         raise fail("E0304", f"there are {len(results)} results", "give `out` as a tuple of one array for each result")
-    for result, array in zip(results, arrays):
+    copied = [(result, array) for result, array in zip(results, arrays) if result is not None]
+    for result, array in copied:
         if not isinstance(array, np.ndarray):
             raise fail(
                 "E0303",
@@ -128,6 +139,7 @@ def _copy_out(made: Any, out: Any) -> Any:
             raise fail("E0402", f"`out` has the shape {array.shape}, and the result {result.shape}", "give an array of that shape")
         if not np.can_cast(result.dtype, array.dtype, "same_kind"):
             raise fail("E0302", f"the result is {result.dtype}, which `out` of {array.dtype} cannot hold", "give an array of that type")
-    for result, array in zip(results, arrays):
+        if not array.flags.writeable:
+            raise fail("E0204", "`out` is an array that must not be written", "give a writable array, such as a copy: `x.copy()`")
+    for result, array in copied:
         np.copyto(array, result.to_numpy(), casting="same_kind")
-    return out

@@ -86,8 +86,10 @@ def is_number(given: Any) -> bool:
     return isinstance(given, (numbers.Number, np.generic))
 
 
-def apply(name: str, *given: Any) -> Any:
+def apply(name: str, *given: Any, compute: Any = None) -> Any:
     """Computes a function of the table on tensors, arrays of other libraries and numbers.
+
+    ``compute`` stands for ``_tamis.einsum`` where a dense result may be written into an array of the caller.
 
     >>> from tamis._elementwise import apply
     >>> import tamis as tm
@@ -118,11 +120,11 @@ def apply(name: str, *given: Any) -> Any:
         text = _in_floats(text, operands)
     ranked = [x for x in tensors if x.ndim]
     fixed = [_fixed(x, operands, op, name) if is_number(x) else x for x in operands]
-    if len(ranked) == 1:
+    if len(ranked) == 1 and (compute is None or not ranked[0].is_dense):
         return _on_values(text, fixed, ranked[0])
     if not ranked:
         return _tamis.einsum(_scalar_text(text, len(fixed)), format="dense", **_named(fixed))
-    return _stretched(name, op, text, fixed, ranked)
+    return _stretched(name, op, text, fixed, ranked, compute or _tamis.einsum)
 
 
 def _spelled(name: str, op: Op, operands: list[Any]) -> str:
@@ -201,7 +203,7 @@ def _on_values(text: str, operands: list[Any], tensor: Tensor) -> Tensor:
     return tensor.with_values(made, _tamis.einsum(_scalar_text(text, len(operands)), **numbers).element([]))
 
 
-def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[Tensor]) -> Tensor:
+def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[Tensor], compute: Any) -> Tensor:
     shape = broadcast_shapes(x.shape for x in ranked)
     names = _INDICES[: len(shape)]
     if len(shape) > len(_INDICES):
@@ -228,7 +230,7 @@ def _stretched(name: str, op: Op, text: str, operands: list[Any], ranked: list[T
             terms.append(f"x{k}")
     target = f"r[{','.join(names)}] = "
     result_format = _format(sparse, shape) if listed else "dense"
-    made: Tensor = _tamis.einsum(target + text.format(*terms), format=result_format, **given)
+    made: Tensor = compute(target + text.format(*terms), format=result_format, **given)
     return made
 
 

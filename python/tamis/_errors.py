@@ -138,6 +138,13 @@ _BY_CODE: dict[str, type[Error]] = {
 
 def _make(text: str, parts: list[tuple[Any, ...]]) -> Error:
     """The exception for what the compiled module found; the first mistake decides its class."""
+    from ._eager_words import is_of_text, operation, worded
+
+    entry = operation() if any(map(is_of_text, parts)) else ""
+    if entry:
+        # The package has written this text, and the caller has not seen it.
+        parts = [worded(entry, part) if is_of_text(part) else part for part in parts]
+        text = "\n".join(part[-1] for part in parts)
     made: list[Error] = []
     for code, message, span, notes, help, rendered in reversed(parts):
         first = len(made) + 1 == len(parts)
@@ -150,8 +157,14 @@ def _make(text: str, parts: list[tuple[Any, ...]]) -> Error:
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-def _warn(text: str) -> None:
+def _warn(text: str, part: tuple[Any, ...] | None = None) -> None:
     """Issues a performance warning at the innermost line that is not one of this package."""
+    if part is not None:
+        from ._eager_words import is_of_text, operation, worded
+
+        entry = operation() if is_of_text(part) else ""
+        if entry:
+            text = worded(entry, part)[-1]
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

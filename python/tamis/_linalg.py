@@ -51,7 +51,7 @@ def matmul(a: Any, b: Any, /) -> Tensor:
 
 
 @accepts_torch
-def product(a: Any, b: Any) -> Any:
+def product(a: Any, b: Any, compute: Any = None) -> Any:
     """``a @ b``, as the operator gives it: an array of NumPy or PyTorch if an operand is, and the result dense.
 
     >>> import numpy as np, tamis as tm
@@ -60,6 +60,8 @@ def product(a: Any, b: Any) -> Any:
     array([1., 1.])
     """
     library = library_of(b) or library_of(a)
+    if compute is not None:
+        return _matmul(a, b, compute)
     if library == "numpy":
         return _matmul(a, b, _tamis.einsum_array)
     made = _matmul(a, b, _tamis.einsum)

@@ -8,7 +8,7 @@ from typing import Any
 from . import _elementwise, _linalg
 from ._errors import fail
 from ._lazy_import import np
-from ._returns import library_of, like, store, written
+from ._returns import into, library_of, like, store, written
 
 _KNOWN = (int, float, complex, list, tuple)
 
@@ -137,7 +137,8 @@ class Operators:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """NumPy's functions on tensors are ours of the same name: ``numpy.exp(A)`` is ``tamis.exp(A)``.
 
-        ``out`` may be an array of NumPy's, so that ``x += A @ b`` and ``x += A`` write into ``x``.
+        ``out`` may be an array of NumPy's, so that ``x += A @ b`` and ``x += A`` write into ``x``: products and elementwise
+        functions directly, if it is contiguous and has the type of the result.
         """
         outputs = options.pop("out", None)
         out = outputs[0] if isinstance(outputs, tuple) else outputs
@@ -148,10 +149,12 @@ class Operators:
                 "omit `out`, and write `x = x + A` instead of `x += A`",
                 "`out` may be an array of NumPy's",
             )
-        made = self._ufunc(ufunc, method, inputs, {k: v for k, v in options.items() if v is not None or k == "axis"})
-        return made if out is None else store(made, out)
+        extra = {k: v for k, v in options.items() if v is not None or k == "axis"}
+        if out is None:
+            return self._ufunc(ufunc, method, inputs, extra)
+        return store(self._ufunc(ufunc, method, inputs, extra, into(out)), out)
 
-    def _ufunc(self, ufunc: Any, method: str, inputs: Any, extra: dict[str, Any]) -> Any:
+    def _ufunc(self, ufunc: Any, method: str, inputs: Any, extra: dict[str, Any], compute: Any = None) -> Any:
         name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
         if method == "reduce" and name in _REDUCTIONS and not set(extra) - {"axis", "keepdims"}:
             import tamis
@@ -167,7 +170,7 @@ class Operators:
                 "use Tamis' own functions, as in `tamis.sum(A, axis=0)`",
             )
         if name == "matmul":
-            return _linalg.product(*inputs)
+            return _linalg.product(*inputs, compute=compute)
         if name == "divmod":
             return tuple(self._ufunc(part, method, inputs, extra) for part in (np.floor_divide, np.remainder))
         if name not in _elementwise.OPS:
@@ -177,7 +180,7 @@ class Operators:
                 "`tamis.op` defines functions for `tamis.einsum`",
                 "`t.to_numpy()` gives a dense array for NumPy",
             )
-        made = _elementwise.apply(name, *inputs)
+        made = _elementwise.apply(name, *inputs, compute=compute)
         return written(made, next(filter(None, map(library_of, inputs)), ""))
 
     @classmethod

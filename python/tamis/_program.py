@@ -71,14 +71,21 @@ def op(name: Any = None, parameters: Any = None, body: str | None = None, **laws
 
     By text, or as a decorator of a function that returns one expression. Laws are ``commutative``, ``associative``, ``idempotent``
     (truth values), ``identity``, ``left_identity``, ``right_identity`` and ``annihilator`` (numbers). None is needed; each that is
-    given is tested on the types that the operator is used with.
+    given is tested on the types that the operator is used with. ``derivative`` is an expression for the derivative by each operand,
+    which :func:`grad` uses instead of differentiating the body.
 
     >>> import tamis as tm
+    >>> tm.op("through", "a", "round(a)", derivative="1")
+    <tamis operator through(a): round(a)>
+    >>> tm.grad("s = sum[i](through(x[i]))")(x=[0.4, 1.6]).to_numpy()
+    array([1., 1.])
     >>> tm.op("far", "a, b", "abs(a - b) > 1", commutative=True)
     <tamis operator far(a, b): abs(a - b) > 1>
     >>> tm.einsum("z[i] = far(x[i], y[i])", x=[1.0, 5.0], y=[1.5, 1.0]).to_numpy()
     array([False,  True])
     """
+    if isinstance(laws.get("derivative"), str):
+        laws["derivative"] = [laws["derivative"]]
     if callable(name):
         return _from_function(name, laws)
     if name is None:

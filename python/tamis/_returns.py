@@ -9,7 +9,7 @@ tensors, as the Array API standard asks of them.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 from . import _tamis
 from ._config import current
@@ -68,6 +68,33 @@ def like(compute: Callable[..., Any], name: str, a: Any, b: Any) -> Any:
     return written(made, library_of(a) or library_of(b))
 
 
+def writer(arrays: Sequence[Any]) -> Callable[..., list[Any]]:
+    """A function like ``_tamis.einsum`` that writes results into arrays; it gives those that could not be written there directly.
+
+    >>> import numpy as np
+    >>> from tamis._returns import writer
+    >>> y = np.zeros(2)
+    >>> writer([y])("y[i] = 2 * x[i]", [1.0, 2.0], format="dense"), y
+    ([None], array([2., 4.]))
+    """
+
+    def compute(text: str, *operands: Any, **options: Any) -> list[Any]:
+        return _tamis.einsum_into(text, arrays, *operands, **options)
+
+    return compute
+
+
+def into(out: NDArray[Any]) -> Callable[..., Any]:
+    """A function like ``_tamis.einsum`` whose dense result is the array, if it can be written there directly."""
+    write = writer([out])
+
+    def compute(text: str, *operands: Any, format: Any = None, **options: Any) -> Any:
+        (made,) = write(text, *operands, format="dense", **options)
+        return out if made is None else made
+
+    return compute
+
+
 def store(made: Any, out: NDArray[Any]) -> NDArray[Any]:
     """Writes a result into an array of NumPy's: ``x += A @ b``, ``numpy.add(x, A, out=x)``.
 
@@ -77,6 +104,8 @@ def store(made: Any, out: NDArray[Any]) -> NDArray[Any]:
     >>> x
     array([1., 3.])
     """
+    if made is out:
+        return out
     array = made if isinstance(made, np.ndarray) else np.asarray(made)
     if np.broadcast_shapes(array.shape, out.shape) != out.shape:
         raise fail(

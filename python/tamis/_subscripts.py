@@ -1,13 +1,13 @@
 """NumPy's einsum subscripts: ``"...ij,...jk->...ik"``, implicit results, broadcasting and lists of integers, as index notation.
 
-Plain subscripts are read by the compiled module. Subscripts that depend on the operands' ranks, sizes and types are rewritten here into index
-notation, with the same letters as indices: ellipses, dimensions of size 1 that are broadcast, products of booleans.
+Plain subscripts are read by the compiled module, and so are those that depend on the operands' ranks, sizes and types: ellipses,
+dimensions of size 1 that are broadcast, products of booleans.
 """
 
 from __future__ import annotations
 
 import string
-from typing import Any, Callable, NamedTuple, Sequence
+from typing import Any, Callable, Sequence
 
 from . import _construct, _tamis
 from ._errors import Error, fail
@@ -57,130 +57,25 @@ def _broadcast(text: str, operands: Sequence[Any]) -> tuple[Any, ...] | None:
         return None
 
 
-class _Term(NamedTuple):
-    """The subscripts of one operand or of the result: letters before and after an ellipsis."""
-
-    before: str
-    after: str
-    ellipsis: bool
-
-    @property
-    def letters(self) -> str:
-        return self.before + self.after
-
-
-def _term(part: str) -> _Term:
-    part = "".join(part.split())
-    before, dots, after = part.partition("...")
-    for c in before + after:
-        if c not in _LETTERS:
-            what = "a `.` that belongs to no `...`, which stands once in each operand" if c == "." else f"`{c}`, which is no letter"
-            raise fail("E0111", f"the subscripts `{part}` have {what}", _OPERANDS, "`...` stands for all other dimensions")
-    return _Term(before, after, bool(dots))
-
-
 def expand(text: str, operands: Sequence[Any]) -> tuple[Any, ...]:
     """Index notation for NumPy's subscripts on these operands, followed by the operands themselves.
+
+    Those are without the dimensions of size 1 that are broadcast.
 
     >>> import numpy as np
     >>> from tamis._subscripts import expand
     >>> expand("...ij,...jk->...ik", [np.ones((5, 2, 3)), np.ones((3, 4))])[0]
     'out[e0,i,k] = x0[e0,i,j] * x1[j,k]'
     """
-    left, arrow, right = text.partition("->")
-    terms = [_term(part) for part in left.split(",")]
-    if len(terms) != len(operands):
-        raise fail(
-            "E0111", f"the text has {len(terms)} operands, but {len(operands)} are given", "give one tensor for each"
-        )
     tensors: list[Any] = [x if isinstance(x, (_tamis.Tensor, Tracer)) else _construct.asarray(x) for x in operands]
-    indices = [_indices(k, term, tensor.ndim) for k, (term, tensor) in enumerate(zip(terms, tensors))]
-    sizes = _sizes(indices, tensors)
-    most = max((sum(len(i) > 1 for i in own) for own in indices), default=0)
-    extra = [f"e{k}" for k in reversed(range(most))]
-    result = _result(_term(right), extra, sizes) if arrow else _implicit(terms, extra)
-    given: list[Any] = []
-    accesses: list[str] = []
-    for own, tensor in zip(indices, tensors):
-        tensor, kept = _squeezed(tensor, own, sizes)
-        accesses.append(_access(f"x{len(given)}", kept))
-        given.append(tensor)
-    boolean = _all_boolean(tensors)
-    body = (" and " if boolean else " * ").join(accesses)
-    reduced = [i for i in sizes if i not in result]
-    if boolean and reduced:
-        body = f"any[{','.join(reduced)}]({body})"
-    return (f"{_access('out', result)} = {body}", *given)
+    notation, ones = _tamis.expand_subscripts(text, [(x.shape, x.dtype == bool) for x in tensors])
+    return (notation, *(_squeezed(tensor, dims) for tensor, dims in zip(tensors, ones)))
 
 
-def _access(name: str, indices: Sequence[str]) -> str:
-    return f"{name}[{','.join(indices)}]" if indices else name
-
-
-def _indices(place: int, term: _Term, rank: int) -> list[str]:
-    """One index for each dimension; those of the ellipsis are counted from the last."""
-    extra = rank - len(term.letters)
-    if extra < 0 or (extra and not term.ellipsis):
-        shown = term.before + ("..." if term.ellipsis else "") + term.after
-        raise fail(
-            "E0401",
-            f"operand {place} has {rank} dimensions, but `{shown}` subscripts {len(term.letters)}",
-            "write a letter for each dimension, or `...` for the others",
-        )
-    return [*term.before, *(f"e{k}" for k in reversed(range(extra))), *term.after]
-
-
-def _sizes(indices: list[list[str]], tensors: Sequence[Any]) -> dict[str, int]:
-    """The size of each index; 1 gives way to any other."""
-    sizes: dict[str, int] = {}
-    for place, (own, tensor) in enumerate(zip(indices, tensors)):
-        inside: dict[str, int] = {}
-        for index, n in zip(own, tensor.shape):
-            if inside.setdefault(index, n) != n:
-                raise fail(
-                    "E0402",
-                    f"`{index}` has two sizes in operand {place}, {inside[index]} and {n}",
-                    "a diagonal needs dimensions of equal sizes",
-                )
-        for index, n in inside.items():
-            known = sizes.get(index, 1)
-            if known != 1 and n not in (1, known):
-                what = f"the ellipsis stands for dimensions of sizes {known} and {n}" if len(index) > 1 else f"`{index}` is {known} and {n} long"
-                raise fail("E0402", what, "sizes are equal, or 1, which is broadcast")
-            sizes[index] = n if known == 1 else known
-    return sizes
-
-
-def _result(term: _Term, extra: list[str], sizes: dict[str, int]) -> list[str]:
-    if extra and not term.ellipsis:
-        raise fail(
-            "E0111",
-            f"the ellipsis stands for {len(extra)} dimensions, which the result `{term.letters}` lacks",
-            f"write `->...{term.letters}` to keep them",
-            "give them letters to sum over them",
-        )
-    for k, c in enumerate(term.letters):
-        if c in term.letters[:k]:
-            raise fail("E0111", f"`{c}` occurs twice in the result", "write each index of the result once")
-        if c not in sizes:
-            raise fail("E0113", f"index `{c}` has no extent", "an index of the result must subscript an operand")
-    return [*term.before, *extra, *term.after] if term.ellipsis else list(term.letters)
-
-
-def _implicit(terms: list[_Term], extra: list[str]) -> list[str]:
-    """Without ``->``: what the ellipses stand for, and the letters that occur once, in alphabetical order."""
-    every = "".join(term.letters for term in terms)
-    return extra + sorted(c for c in set(every) if every.count(c) == 1)
-
-
-def _squeezed(tensor: Any, own: list[str], sizes: dict[str, int]) -> tuple[Any, list[str]]:
-    """An operand without the dimensions of size 1 that are broadcast."""
-    ones = tuple(d for d, (index, n) in enumerate(zip(own, tensor.shape)) if n != sizes[index])
-    if not ones:
-        return tensor, own
+def _squeezed(tensor: Any, dims: list[int]) -> Any:
     from ._manipulation import squeeze
 
-    return squeeze(tensor, ones), [index for d, index in enumerate(own) if d not in ones]
+    return squeeze(tensor, tuple(dims)) if dims else tensor
 
 
 def from_lists(given: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:

@@ -118,3 +118,38 @@ def test_warnings_can_be_errors() -> None:
         warnings.simplefilter("error", tm.SparseEfficiencyWarning)
         with pytest.raises(tm.SparseEfficiencyWarning, match="E0611"):
             tm.einsum("C[i,j] = A[i,j] - s", A=A, s=2.0, format="csr")
+
+
+def test_eager_operations_are_named_and_not_their_notation() -> None:
+    # The operation becomes index notation, whose operands the compiler converts: the caller has seen neither.
+    blocked = tm.gallery.random((2000, 2000), 0.001, 1).convert("bsr(4,4)")
+    matrix = tm.gallery.random((2000, 2000), 0.001, 2).convert("csr")
+    operations: dict[str, Callable[[], Any]] = {
+        "A @ B": lambda: matrix @ blocked,
+        "A + B": lambda: blocked + np.ones(2000),
+        "A * B": lambda: matrix * blocked,
+        "prod": lambda: matrix.convert("dcsr").prod(axis=1),
+        "maximum": lambda: tm.maximum(blocked, np.ones(2000)),
+        "tensordot": lambda: tm.tensordot(blocked, matrix.convert("csc"), axes=([0], [0])),
+    }
+    for words, call in operations.items():
+        found = raised(call)
+        assert found, words
+        for text in found:
+            first, *others = text.splitlines()
+            assert f"Warning: in `{words}`, " in first, text
+            assert "operand" in first and all(re.match(r"  (Help|Note)", line) for line in others), text
+            assert not re.search(r"`([abcr]|x\d*|[A-D](_\w*)?)[`\[]", text.replace(f"`{words}`", "")), text
+
+
+def test_mistakes_in_eager_operations_show_no_notation() -> None:
+    with pytest.raises(tm.Error) as error:
+        tm.tensor([1 + 2j]) < tm.tensor([1j])
+    assert error.value.message.startswith("in `A < B`, `<` needs an order") and "x0" not in str(error.value)
+
+
+def test_converted_operands_have_their_own_names() -> None:
+    blocked = tm.gallery.random((2000, 2000), 0.001, 1).convert("bsr(4,4)")
+    found = raised(lambda: tm.einsum("C[i,k] = A[i,j] * B[j,k]", A=tm.gallery.random((2000, 2000), 0.001, 2), B=blocked, format="csr"))
+    assert all("A_" not in text for text in found)
+    assert any("`A` was converted to" in text for text in found)

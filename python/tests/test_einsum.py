@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import hypothesis.strategies as st
@@ -130,7 +132,10 @@ def test_out() -> None:
     s, m = np.zeros(3), np.zeros(())
     tm.einsum("s[i] = A[i,j]; m = max[i,j](A[i,j])", A=A, out=(s, m))
     assert s[2] == A[2].sum() and m == 11
+    fixed = np.zeros(3)
+    fixed.flags.writeable = False
     for text, wrong in (
+        ("y[i] = A[i,j]", fixed),
         ("y[i] = A[i,j]", np.zeros(4)),
         ("y[i] = A[i,j]", np.zeros(3, dtype="i4")),
         ("y[i] = A[i,j]", tm.zeros(3)),
@@ -139,3 +144,101 @@ def test_out() -> None:
     ):
         with pytest.raises(tm.Error):
             tm.einsum(text, A=A, out=wrong)
+
+
+FORMATS = ["dense", "csr", "csc", "coo", "dcsr", "bsr(2,2)", "dense, blocks", "hash, hash"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_out_is_updated_in_place(format: str) -> None:
+    rng = np.random.default_rng(0)
+    dense = np.where(rng.random((6, 4)) < 0.5, rng.random((6, 4)), 0)
+    A, x = tm.tensor(dense, format=format), rng.random(4)
+    direct = lambda text, out, **given: tm._tamis.einsum_into(text, [out], format="dense", **given) == [None]
+    y = rng.random(6)
+    before = y.copy()
+    assert direct("y[i] += A[i,j] * x[j]", y, y=y, A=A, x=x)
+    np.testing.assert_allclose(y, before + dense @ x)
+    Y = rng.random((6, 4))
+    before = Y.copy()
+    # Kernels over blocks write the fill value first.
+    assert direct("Y[i,j] = Y[i,j] * 2 + A[i,j]", Y, Y=Y, A=A) or "b" in format
+    if "b" not in format:
+        np.testing.assert_allclose(Y, before * 2 + dense)
+    assert direct("z[i] = A[i,j] * x[j]", y, A=A, x=x)
+    np.testing.assert_allclose(y, dense @ x)
+    # Where what is not stored makes zeros, and where other elements are read, the result is copied.
+    for text, expected in (
+        ("Y[i,j] *= A[i,j]", lambda Y: Y * dense),
+        ("Y[i,j] = Y[i,j] * 2 + A[i,j]", lambda Y: Y * 2 + dense),
+        ("Y[i,j] += Y[i,k] * A[i,j]", lambda Y: Y + Y.sum(axis=1)[:, None] * dense),
+        ("Y[i,j] = Y[i,j] - Y[0,j] * A[i,j]", lambda Y: Y - Y[0] * dense),
+    ):
+        Y = rng.random((6, 4))
+        wanted = expected(Y.copy())
+        assert tm.einsum(text, Y=Y, A=A, out=Y) is Y
+        np.testing.assert_allclose(Y, wanted)
+
+
+def test_out_overlaps_operands() -> None:
+    base = np.arange(10.0)
+    for text, operand, out, wanted in (
+        ("y[i] = 2 * x[i]", slice(0, 8), slice(2, 10), 2 * base[:8]),
+        ("y[i] = 2 * x[i]", slice(2, 10), slice(0, 8), 2 * base[2:]),
+        ("y[i] = x[i] + x[7]", slice(0, 8), slice(0, 8), base[:8] + 7),
+        ("y[i] = 2 * x[i]", slice(0, 10, 2), slice(5, 10), 2 * base[::2]),
+        ("y[i] = 2 * x[i]", slice(0, 5), slice(0, 10, 2), 2 * base[:5]),
+        ("y[i] = x[i] + z[i]", slice(0, 8), slice(0, 8), 2 * base[:8]),
+    ):
+        x = base.copy()
+        more = {"z": x[operand]} if "z" in text else {}
+        tm.einsum(text, x=x[operand], out=x[out], **more)
+        np.testing.assert_array_equal(x[out], wanted)
+    # Two places in the same memory: the last result stays, as if they were copied one by one.
+    x = base.copy()
+    tm.einsum("a[i] = 2 * x[i]; b[i] = 3 * x[i]", x=base, out=(x, x))
+    np.testing.assert_array_equal(x, 3 * base)
+    # A tensor that borrows the array.
+    x = base.copy()
+    tm.einsum("y[i] = x[i] + x[0]", x=tm.asarray(x), out=x)
+    np.testing.assert_array_equal(x, base + base[0])
+    flags = np.array([True, False, True])
+    tm.einsum("f[i] = not g[i]", g=flags, out=flags)
+    np.testing.assert_array_equal(flags, [False, True, False])
+
+
+def test_out_needs_no_temporary() -> None:
+    # A result of 256 MB: the memory of the process does not grow.
+    code = """
+import resource, numpy as np, tamis as tm
+x, y = np.ones(1 << 25), np.ones(1 << 25)
+small = np.ones(8)
+tm.einsum("y[i] = 2 * x[i]", x=small, out=small.copy())
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tm.einsum("y[i] = 2 * x[i]", x=x, out=y)
+tm.einsum("x[i] *= c", x=x, c=3.0, out=x)
+assert y[-1] == 2 and x[-1] == 3
+np.add(tm.asarray(x), 1.0, out=y)
+assert y[0] == 4
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120)
+    assert int(done.stdout) < 100, f"{done.stdout} MB"
+
+
+def test_sizes_of_temporaries() -> None:
+    A, x = np.arange(12.0).reshape(3, 4), np.arange(3.0)
+    same(tm.einsum("y[i]=x[i]*2; z[i]=y[i]*y.shape[0]", x=x), 6 * x)
+    same(tm.einsum("y[i]=A[i,j]; z=y[i]/y.shape[0]", A=A), A.sum(axis=1).mean())
+    same(tm.einsum("y[i,j]=x[i]*2*w[j]; z[i]=y[i,j]*y.shape[1]", x=x, w=np.ones(5)), 50 * x)
+    same(tm.einsum("x[i] *= 2; z[i]=x[i]*x.shape[0]; w[i]=z[i]*z.shape[0]", x=x), 18 * x)
+    same(tm.einsum("y[i]=x[i]*2; z[k]=x[k] for k in range(y.shape[0]); w[i]=y[i]+z[i]", x=x), 3 * x)
+    # A size that is no operand's.
+    same(tm.einsum("y[i]=x[i+1]*2 for i in range(2); z[i]=y[i]*y.shape[0]", x=x), 4 * x[1:])
+
+    @tm.jit
+    def mean(x: Any) -> Any:
+        y = x * 2
+        return tm.einsum("m = y[i] / y.shape[0]", y=y)
+
+    same(mean(x), 2 * x.mean())

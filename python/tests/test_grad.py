@@ -231,3 +231,31 @@ def test_conversions_of_patterns_are_gathers(format):
     if format not in ("csr", "dense"):
         assert after.hits >= before.hits + 2 and after.misses == before.misses + 1
         assert after.nbytes > 0
+
+
+def test_declared_derivatives() -> None:
+    tm.op("softer", "a, b", "max(a, b) + log1p(exp(-abs(a - b)))", derivative=("sigmoid(a - b)", "sigmoid(b - a)"))
+    tm.op("through", "a", "round(a)", derivative="1")
+    tm.op("twice_declared", "a", "a * a", derivative="7 * a")
+    rng = np.random.default_rng(0)
+    x, y = rng.random(5), rng.random(5)
+    value = lambda x: float(tm.einsum("s = sum[i](softer(x[i], y[i]) * x[i])", x=x, y=y))
+    step = 1e-6
+    wanted = [(value(x + step * e) - value(x - step * e)) / (2 * step) for e in np.eye(5)]
+    np.testing.assert_allclose(tm.grad("s = sum[i](softer(x[i], y[i]) * x[i])", "x")(x=x, y=y), wanted, rtol=1e-6)
+    np.testing.assert_array_equal(tm.grad("s = sum[i](through(x[i]))")(x=x), np.ones(5))
+    # What is declared is used, and not the body.
+    np.testing.assert_allclose(tm.grad("s = sum[i](twice_declared(x[i]))")(x=x), 7 * x)
+    loops = tm.program("def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += twice_declared(x[i])\n    return s\n")
+    np.testing.assert_allclose(tm.grad(loops)(x), 7 * x)
+    _, tangent = tm.jvp("y[i] = twice_declared(x[i])", {"x": x}, {"x": np.ones(5)})
+    np.testing.assert_allclose(np.asarray(tangent), 7 * x)
+
+    @tm.op(derivative=("b", "a"))
+    def times(a: Any, b: Any) -> Any:
+        return a * b
+
+    np.testing.assert_allclose(tm.grad("s = sum[i](times(x[i], y[i]))", "x")(x=x, y=y), y)
+    for wrong in (["1"], ["1", "1", "1"], ["c", "1"], ["a +", "1"]):
+        with pytest.raises(tm.Error):
+            tm.op("wrong", "a, b", "a * b", derivative=wrong)

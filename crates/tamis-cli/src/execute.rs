@@ -36,7 +36,7 @@ pub(crate) fn run(request: &RunRequest, shell: &mut Shell) -> CommandResult {
     let compiled = parsed.compile(&tensors, request, &mut times)?;
     let build = compiled.executable().build();
     let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
-    shell.warn(&tamis::compile::annotate_warnings(&build.warnings, &names, &tensors));
+    shell.warn(&tamis::compile::annotate_warnings(&compiled.warnings(), &names, &tensors));
 
     let interpreted = build.interpreted.is_some();
     if interpreted {
@@ -79,7 +79,7 @@ impl ParsedProgram {
         let text = source::source(&request.program)?;
         let operators = operators::read(&request.operators)?;
         let notation = match source::is_notation(&request.program, &text) {
-            true => Some(source::notation(&text, &request.inputs, &operators)?),
+            true => Some(source::notation(&text, request, &operators)?),
             false => None,
         };
         let program = match &notation {
@@ -132,6 +132,13 @@ impl CompiledProgram {
         match self {
             CompiledProgram::Loops(executable) => executable,
             CompiledProgram::Notation(compiled) => &compiled.executable,
+        }
+    }
+
+    fn warnings(&self) -> Vec<Diagnostic> {
+        match self {
+            CompiledProgram::Loops(executable) => executable.build().warnings.clone(),
+            CompiledProgram::Notation(compiled) => compiled.warnings(),
         }
     }
 

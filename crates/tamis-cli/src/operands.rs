@@ -8,7 +8,8 @@ use crate::load::{LoadOptions, load};
 use crate::request::RunRequest;
 use crate::shell::{CommandError, CommandResult};
 use tamis_ir::diag::{counted, did_you_mean};
-use tamis_ir::{Code, Diagnostic, Format, FormatSpec, Program, Value};
+use tamis_ir::notation::EinsumOperand;
+use tamis_ir::{Code, DType, Diagnostic, Format, FormatSpec, Program, Value};
 use tamis_tensor::gallery;
 use tamis_tensor::io::FileKind;
 use tamis_tensor::{Combine, Tensor};
@@ -89,6 +90,20 @@ pub(crate) fn inputs(program: &Program, request: &RunRequest) -> Result<Vec<(Str
         }
     }
     Ok(known.into_iter().filter_map(|(name, _, tensor)| Some((name, tensor?))).collect())
+}
+
+/// The shapes and kinds of all inputs, which must be known without the program.
+pub(crate) fn shapes(request: &RunRequest) -> Result<Vec<EinsumOperand>, CommandError> {
+    let of = |(position, (name, spec)): (usize, &(String, InputSpec))| {
+        let tensor = of_known_shape(position, name, spec, request)?.ok_or_else(|| {
+            let message = format!("`...` stands for the other dimensions of `{name}`, and its rank is not known");
+            let d = Diagnostic::new(Code::E0902, message);
+            CommandError::usage(vec![d.help(format!("give its shape: `--shape {name}=3,4,5`"))])
+        })?;
+        let boolean = tensor.dtype() == DType::Bool;
+        Ok(EinsumOperand { name: name.clone(), shape: tensor.shape().to_vec(), boolean })
+    };
+    request.inputs.iter().enumerate().map(of).collect()
 }
 
 /// An input whose shape is known without the program; none if it must be inferred.

@@ -48,7 +48,7 @@ impl PlannedNotation {
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 tamis::Notation::einsum(source.text.trim_end(), &names, "out")?
             }
-            _ => crate::source::notation(source, &specs, operators)?,
+            _ => crate::source::notation(source, &request(args)?, operators)?,
         };
         let plain = notation.interface()?;
         let pins = Pins {
@@ -107,7 +107,8 @@ impl PlannedNotation {
         let schedule = crate::request::schedule(&args.schedule).map_err(|errors| CommandError::usage(errors.0))?;
         let options = CompileOptions { check: args.check, schedule, ..CompileOptions::default() };
         let explanation = tamis::explain(&self.plan.program, &self.signature, &options)?;
-        shell.warn(explanation.warnings());
+        let warnings: Vec<Diagnostic> = explanation.warnings().iter().map(|d| self.plan.in_notation(d)).collect();
+        shell.warn(&warnings);
         Ok(explanation)
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &SearchArgs, shell: &mut Shell) -> CommandResult {
             d.help("for example `tamis search \"y[i] = A[i,j] * x[j]\" A=matrix.mtx x=rand`"),
         ]));
     }
-    let notation = source::notation(&program, &request.inputs, &operators::read(&args.operators)?)?;
+    let notation = source::notation(&program, &request, &operators::read(&args.operators)?)?;
     let plain = notation.interface()?;
     operands::check_names(&plain, &request)?;
     let inputs = operands::inputs(&plain, &request)?;

@@ -4,8 +4,8 @@
 //! Texts that are too long, not UTF-8, or have zero bytes are diagnostics; the parser sees none of
 //! them.
 
-use crate::input::Named;
-use crate::request::ProgramText;
+use crate::operands;
+use crate::request::{ProgramText, RunRequest};
 use crate::shell::CommandError;
 use std::io::Read;
 use std::path::Path;
@@ -21,9 +21,14 @@ pub(crate) fn is_notation(program: &ProgramText, source: &Source) -> bool {
     !python && Notation::looks_like(&source.text)
 }
 
-/// Parses index notation. NumPy's spelling takes the inputs in order.
-pub(crate) fn notation<T>(source: &Arc<Source>, inputs: &Named<T>, operators: &[Op]) -> Result<Notation, CommandError> {
-    let names: Vec<&str> = inputs.iter().map(|(name, _)| name.as_str()).collect();
+/// Parses index notation. NumPy's spelling takes the inputs in order; an ellipsis in it stands for
+/// the dimensions that they have.
+pub(crate) fn notation(source: &Arc<Source>, request: &RunRequest, operators: &[Op]) -> Result<Notation, CommandError> {
+    let names: Vec<&str> = request.inputs.iter().map(|(name, _)| name.as_str()).collect();
+    if Notation::has_ellipsis(source.text.trim_end()) {
+        let expanded = Notation::expand_einsum(source.text.trim_end(), &operands::shapes(request)?, "out")?;
+        return Ok(Notation::parse_given(&Source::new("notation", expanded.text()), operators, &names)?);
+    }
     Ok(match Notation::is_einsum(&source.text) {
         true => Notation::einsum(source.text.trim_end(), &names, "out")?,
         false => Notation::parse_given(source, operators, &names)?,

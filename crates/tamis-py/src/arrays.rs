@@ -12,6 +12,7 @@ use numpy::{Element, PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntype
 use pyo3::prelude::*;
 use std::any::Any;
 use std::ffi::c_void;
+use tamis::compile::OutputSlice;
 use tamis::diagnostic::Code;
 use tamis::tensor::{Buffer, IndexArray, ValueArray};
 use tamis::{DType, Diagnostic, Value};
@@ -176,6 +177,43 @@ pub(crate) fn indices(array: &Bound<'_, PyUntypedArray>) -> PyResult<IndexArray>
             return Err(errors::raise_one(py, d.help("give an array of int32 or int64")));
         }
     })
+}
+
+/// A writable array of NumPy's that receives a result, usable while the interpreter is released.
+pub(crate) struct Place {
+    data: *mut u8,
+    dtype: DType,
+    shape: Vec<u64>,
+    _array: Py<PyAny>,
+}
+
+// SAFETY: the memory of an array does not move while it is referred to.
+unsafe impl Send for Place {}
+// SAFETY: as above; elements are written by one call, through `slice`.
+unsafe impl Sync for Place {}
+
+impl Place {
+    /// The place of an array that a kernel can write; none if its elements lie otherwise.
+    pub(crate) fn of(given: &Bound<'_, PyAny>) -> Option<Place> {
+        let array = given.cast::<PyUntypedArray>().ok().filter(|array| is_plain(array))?;
+        // SAFETY: the interpreter is held, and the object is an array.
+        let fields = unsafe { &(*array.as_array_ptr()).fields };
+        if fields.flags & npyffi::NPY_ARRAY_WRITEABLE == 0 {
+            return None;
+        }
+        let shape = array.shape().iter().map(|n| *n as u64).collect();
+        let dtype = dtype_of(&array.dtype())?;
+        Some(Place { data: fields.data.cast(), dtype, shape, _array: given.clone().unbind() })
+    }
+
+    /// The elements, for one call.
+    ///
+    /// # Safety
+    /// No other code writes or reads them during the call, except as operands of the same call.
+    pub(crate) unsafe fn slice(&self) -> OutputSlice<'_> {
+        // SAFETY: the array is contiguous, aligned and writable, and kept alive.
+        unsafe { OutputSlice::from_raw(self.data, self.dtype, &self.shape) }
+    }
 }
 
 /// Keeps memory alive for the arrays that show it: a share of one of our arrays.

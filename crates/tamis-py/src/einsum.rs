@@ -333,7 +333,39 @@ pub(crate) fn einsum<'py>(
     tensors: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let request = EinsumRequest::new(py, format, order, schedule)?;
-    to_python(py, computed(py, text, operands, tensors, request)?)
+    to_python(py, computed(py, text, operands, tensors, request, Vec::new())?.results)
+}
+
+/// Computes index notation into arrays, one for each result. Gives a tensor for each result that
+/// was not written to its array, and none for the others. If there are not as many results as
+/// arrays, all of them are tensors.
+#[pyfunction]
+#[pyo3(signature = (text, outputs, /, *operands, format=None, order=None, schedule=None, **tensors))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn einsum_into<'py>(
+    py: Python<'py>,
+    text: &str,
+    outputs: Vec<Bound<'py, PyAny>>,
+    operands: &Bound<'py, PyTuple>,
+    format: Option<&Bound<'py, PyAny>>,
+    order: Option<&Bound<'py, PyAny>>,
+    schedule: Option<&str>,
+    tensors: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
+    let request = EinsumRequest::new(py, format, order, schedule)?;
+    let places = outputs.iter().map(arrays::Place::of).collect();
+    let computed = computed(py, text, operands, tensors, request, places)?;
+    let mut tensors = computed.results.into_tensors().into_iter();
+    let mut made = Vec::new();
+    for written in computed.written {
+        if written {
+            made.push(None);
+        } else if let Some(tensor) = tensors.next() {
+            made.push(Some(wrap(py, tensor, false)?));
+        }
+    }
+    made.extend(tensors.map(|tensor| wrap(py, tensor, false).map(Some)).collect::<PyResult<Vec<_>>>()?);
+    Ok(made)
 }
 
 /// Computes index notation with one result: a writable array if it is dense, else a tensor.
@@ -346,7 +378,7 @@ pub(crate) fn einsum_array<'py>(
     format: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let request = EinsumRequest::new(py, format, None, None)?;
-    let results = computed(py, text, operands, None, request)?;
+    let results = computed(py, text, operands, None, request, Vec::new())?.results;
     let tensor = results.into_tensor().map_err(|d| errors::raise_one(py, d))?;
     if is_row_major(&tensor) { give(py, tensor) } else { wrap(py, tensor, false) }
 }
@@ -365,7 +397,7 @@ pub(crate) fn einsum_parts<'py>(
     tensors: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let request = EinsumRequest::new(py, format, order, schedule)?;
-    let results = computed(py, text, &PyTuple::empty(py), tensors, request)?;
+    let results = computed(py, text, &PyTuple::empty(py), tensors, request, Vec::new())?.results;
     results.into_tensors().into_iter().map(|tensor| parts(py, tensor)).collect()
 }
 
@@ -384,13 +416,20 @@ fn parts(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     Ok(parts.into_pyobject(py)?.into_any())
 }
 
+/// The results of a call: tensors, and for each place whether its result was written there.
+struct Computed {
+    results: Results,
+    written: Vec<bool>,
+}
+
 fn computed<'py>(
     py: Python<'py>,
     text: &str,
     operands: &Bound<'py, PyTuple>,
     tensors: Option<&Bound<'py, PyDict>>,
     request: EinsumRequest,
-) -> PyResult<Results> {
+    places: Vec<Option<arrays::Place>>,
+) -> PyResult<Computed> {
     let given = CallArguments::new(operands, tensors)?;
     let names = given.names.iter().map(|name| name.to_str()).collect::<PyResult<Vec<_>>>()?;
     let entry = work::run_attached(py, || entry(text, operands.len(), &names, request))?;
@@ -399,7 +438,7 @@ fn computed<'py>(
     let nnz = total_nnz(&detached);
     let long = (nnz > work::LONG || entry.is_costly(&detached)) && !entry.call_times.is_short(nnz);
     let called = entry.clone();
-    let compute = move || entry.call_times.time(nnz, || entry.compute(&detached));
+    let compute = move || entry.call_times.time(nnz, || entry.compute(&detached, &places));
     let results = match long {
         false => work::run(py, compute)?,
         true => work::run_long(py, compute)?,
@@ -419,7 +458,7 @@ impl CachedEinsum {
         self.prepared.cost(&refs).is_some_and(|cost| cost > COSTLY)
     }
 
-    fn compute(&self, operands: &[DetachedOperand]) -> Result<Results, Diagnostics> {
+    fn compute(&self, operands: &[DetachedOperand], places: &[Option<arrays::Place>]) -> Result<Computed, Diagnostics> {
         let ordered = self.ordered(operands);
         let refs: Vec<&Tensor> = ordered.iter().map(|operand| operand.tensor()).collect();
         let convert = |k: usize, format: &tamis::Format| match ordered.get(k) {
@@ -428,7 +467,13 @@ impl CachedEinsum {
                 Err(Diagnostic::new(Code::E1101, "a schedule converts what was not given").help("please report it"))
             }
         };
-        self.prepared.call(&refs, &convert)
+        // SAFETY: the arrays live as long as their places. As with every function of NumPy's that
+        // writes, no other thread of the caller uses them meanwhile.
+        let slices = places.iter().map(|place| place.as_ref().map(|place| unsafe { place.slice() }));
+        let mut slices: Vec<_> = slices.collect();
+        let results = self.prepared.call_into(&refs, &convert, &mut slices)?;
+        let written = slices.iter().map(|slice| slice.as_ref().is_some_and(|slice| slice.is_written())).collect();
+        Ok(Computed { results, written })
     }
 }
 
@@ -482,6 +527,24 @@ pub(crate) fn abstract_einsum<'py>(
     let operands = notation.operands().into_iter().map(String::from).zip(positions).collect();
     let statements = notation.assignments.iter().map(ToString::to_string).collect();
     Ok((statements, operands, program.results.iter().map(result).collect()))
+}
+
+/// Einsum subscripts as index notation for operands with these shapes, which may be truth values;
+/// and for each operand, the dimensions of size 1 to squeeze.
+#[pyfunction]
+pub(crate) fn expand_subscripts(
+    py: Python<'_>,
+    text: &str,
+    operands: Vec<(Vec<u64>, bool)>,
+) -> PyResult<(String, Vec<Vec<usize>>)> {
+    let operand = |(k, (shape, boolean))| tamis_ir::notation::EinsumOperand { name: format!("x{k}"), shape, boolean };
+    let operands: Vec<_> = operands.into_iter().enumerate().map(operand).collect();
+    let expanded = tamis::Notation::expand_einsum(text, &operands, "out");
+    let expanded = expanded.map_err(|d| errors::raise_one(py, d))?;
+    let squeezed = |(_, own): &(String, Vec<Option<String>>)| {
+        own.iter().enumerate().filter(|(_, index)| index.is_none()).map(|(d, _)| d).collect()
+    };
+    Ok((expanded.text_of_squeezed(), expanded.operands.iter().map(squeezed).collect()))
 }
 
 /// The value of a result, or its diagnostics as an exception.

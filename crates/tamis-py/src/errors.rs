@@ -28,7 +28,10 @@ pub(crate) fn raise_one(py: Python<'_>, diagnostic: Diagnostic) -> PyErr {
 /// Issues performance warnings, which a filter may convert to exceptions.
 pub(crate) fn warn(py: Python<'_>, warnings: &[Diagnostic]) -> PyResult<()> {
     let Some(hooks) = hooks::get(py) else { return Ok(()) };
-    warnings.iter().try_for_each(|d| hooks.warn.bind(py).call1((d.render(false).trim_end(),)).map(drop))
+    warnings.iter().try_for_each(|d| {
+        let text = d.render(false);
+        hooks.warn.bind(py).call1((text.trim_end(), parts(py, d)?)).map(drop)
+    })
 }
 
 /// Code, message, span, notes and help.

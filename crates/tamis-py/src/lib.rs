@@ -52,9 +52,11 @@ fn _tamis(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(rows::take_rows, module)?)?;
     module.add_function(wrap_pyfunction!(rows::flip_rows, module)?)?;
     module.add_function(wrap_pyfunction!(einsum::einsum, module)?)?;
+    module.add_function(wrap_pyfunction!(einsum::einsum_into, module)?)?;
     module.add_function(wrap_pyfunction!(einsum::einsum_array, module)?)?;
     module.add_function(wrap_pyfunction!(einsum::einsum_parts, module)?)?;
     module.add_function(wrap_pyfunction!(einsum::abstract_einsum, module)?)?;
+    module.add_function(wrap_pyfunction!(einsum::expand_subscripts, module)?)?;
     module.add_function(wrap_pyfunction!(program::define, module)?)?;
     module.add_function(wrap_pyfunction!(explain::explain_notation, module)?)?;
     module.add_function(wrap_pyfunction!(explain::explain_program, module)?)?;

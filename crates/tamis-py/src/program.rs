@@ -191,7 +191,7 @@ impl PyOperator {
 
 /// Defines an operator for later texts.
 #[pyfunction]
-#[pyo3(signature = (name, parameters, body, *, commutative=false, associative=false, idempotent=false, identity=None, left_identity=None, right_identity=None, annihilator=None))]
+#[pyo3(signature = (name, parameters, body, *, commutative=false, associative=false, idempotent=false, identity=None, left_identity=None, right_identity=None, annihilator=None, derivative=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn define(
     py: Python<'_>,
@@ -205,6 +205,7 @@ pub(crate) fn define(
     left_identity: Option<&Bound<'_, PyAny>>,
     right_identity: Option<&Bound<'_, PyAny>>,
     annihilator: Option<&Bound<'_, PyAny>>,
+    derivative: Option<Vec<String>>,
 ) -> PyResult<PyOperator> {
     let number = |given: Option<&Bound<'_, PyAny>>| given.map(arrays::value).transpose();
     let laws = Laws {
@@ -216,7 +217,9 @@ pub(crate) fn define(
         annihilator: number(annihilator)?,
     };
     let names: Vec<&str> = parameters.iter().map(String::as_str).collect();
-    let op = or_raise(py, tamis::algebra::define(name, &names, body, laws))?;
+    let derivative = derivative.unwrap_or_default();
+    let derivative: Vec<&str> = derivative.iter().map(String::as_str).collect();
+    let op = or_raise(py, tamis::algebra::define_with_derivatives(name, &names, body, laws, &derivative))?;
     let mut known = OPERATORS.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     let same = |other: &Op| matches!((other, op), (Op::User(a), Op::User(b)) if a.name() == b.name());
     known.retain(|other| !same(other));

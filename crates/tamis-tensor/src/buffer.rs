@@ -73,6 +73,29 @@ impl<T: Clone> Buffer<T> {
     }
 }
 
+impl<T: Clone> Buffer<T> {
+    /// The values, for changes: zero-copy if this buffer owns its memory and has no other owner.
+    ///
+    /// ```
+    /// use tamis_tensor::Buffer;
+    /// let mut buffer = Buffer::from(vec![1u32, 2, 3]);
+    /// let (address, shared) = (buffer.as_ptr(), buffer.clone());
+    /// buffer.make_mut()[0] = 5;
+    /// assert_eq!((&buffer[..], &shared[..]), (&[5, 2, 3][..], &[1, 2, 3][..]));
+    /// assert!(buffer.as_ptr() != address && shared.as_ptr() == address, "it was shared");
+    /// ```
+    pub fn make_mut(&mut self) -> &mut [T] {
+        let is_own = matches!(Arc::get_mut(&mut self.memory), Some(BufferMemory::Owned(_)));
+        if !is_own {
+            *self = self.to_vec().into();
+        }
+        match Arc::get_mut(&mut self.memory) {
+            Some(BufferMemory::Owned(values)) => values,
+            _ => &mut [],
+        }
+    }
+}
+
 /// Freeing less than this many bytes is not worth a call of the allocator.
 const LITTLE: usize = 4096;
 

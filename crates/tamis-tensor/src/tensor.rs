@@ -352,6 +352,21 @@ impl Tensor {
         self.parts.values.as_ref()
     }
 
+    /// The values, as the only owner if the tensor has no clone; none for patterns.
+    ///
+    /// ```
+    /// # use {tamis_ir::{Format, Value}, tamis_tensor::Tensor};
+    /// let x = Tensor::from_dense(&[2], vec![1.5, 4.0].into(), &Format::dense(1), Value::F64(0.0))?;
+    /// assert_eq!(x.into_values(), Some(vec![1.5, 4.0].into()));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
+    pub fn into_values(self) -> Option<ValueArray> {
+        match Arc::try_unwrap(self.parts) {
+            Ok(parts) => parts.values,
+            Err(shared) => shared.values.clone(),
+        }
+    }
+
     /// The levels, outermost first.
     ///
     /// ```

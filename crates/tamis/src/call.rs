@@ -4,6 +4,7 @@
 //! In: compiled code, and arguments whose layouts fit it. Out: results, or a diagnostic in the
 //! words of the user's program. The caller has checked layouts and sizes.
 
+use crate::donate::Donations;
 use crate::executable::{CallReport, ReadySizes};
 use crate::output::{self, Output};
 use crate::results::Results;
@@ -109,6 +110,11 @@ impl BoundKernel {
 
     pub(crate) fn compiled(&self) -> &CompiledKernel {
         &self.compiled
+    }
+
+    /// The buffer of the values of a parameter.
+    pub(crate) fn values_of_param(&self, param: usize) -> Option<usize> {
+        self.inputs.iter().find(|input| input.param == param && input.array.is_none()).map(|input| input.buffer)
     }
 
     pub(crate) fn outputs(&self) -> &[Output] {
@@ -227,10 +233,11 @@ pub(crate) fn call(
     machine: &BoundKernel,
     ready: &ReadySizes,
     arguments: &[CallArgument],
+    donations: &Donations,
     check: bool,
 ) -> Result<CallReport, CallError> {
-    let outcome = invoke(machine, &ready.scalars, arguments)?;
-    finish(machine, outcome, &ready.results, arguments, check)
+    let outcome = invoke(machine, &ready.scalars, arguments, donations)?;
+    finish(machine, outcome, &ready.results, arguments, donations, check)
 }
 
 /// Runs the kernel on the arrays of the arguments.
@@ -238,13 +245,14 @@ pub(crate) fn invoke(
     machine: &BoundKernel,
     scalars: &[Value],
     arguments: &[CallArgument],
+    donations: &Donations,
 ) -> Result<KernelOutcome, CallError> {
     let mut buffers = machine.input_buffers(arguments);
     let input_lengths = buffers.iter().map(|buffer| buffer.len).collect();
     let mut storages: Vec<Option<RawStorage>> = Vec::new();
     storages.resize_with(buffers.len(), || None);
     for (k, elem) in &machine.allocated {
-        let storage = RawStorage::new(*elem);
+        let storage = donations.storage(machine, *k).unwrap_or_else(|| RawStorage::new(*elem));
         buffers[*k] = storage.raw();
         storages[*k] = Some(storage);
     }
@@ -253,8 +261,10 @@ pub(crate) fn invoke(
     let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
     // SAFETY: inputs are the arrays of tensors with the layouts that the kernel was compiled for,
     // which keep the invariants that it relies on and live until the end of this function; outputs
-    // are storages of their own.
-    let status = unsafe { machine.compiled.call_with_reports(&mut buffers, scalars, &mut report) };
+    // are storages of their own, or memory that no argument has, except those that the kernel
+    // updates in place and reads nowhere else.
+    let compiled = donations.in_place.as_ref().unwrap_or(&machine.compiled);
+    let status = unsafe { compiled.call_with_reports(&mut buffers, scalars, &mut report) };
     let kernel = start.elapsed();
     for (storage, raw) in storages.iter_mut().zip(&buffers) {
         if let Some(storage) = storage {
@@ -273,6 +283,7 @@ pub(crate) fn finish(
     outcome: KernelOutcome,
     shapes: &[Vec<u64>],
     arguments: &[CallArgument],
+    donations: &Donations,
     check: bool,
 ) -> Result<CallReport, CallError> {
     let KernelOutcome { mut storages, kernel, workspaces, chunks, mut tensors, .. } = outcome;
@@ -280,6 +291,9 @@ pub(crate) fn finish(
     for (k, (output, shape)) in machine.outputs.iter().zip(shapes).enumerate() {
         if let Some(at) = tensors.iter().position(|(of, _)| *of == k) {
             results.push((output.name.clone(), tensors.swap_remove(at).1));
+            continue;
+        }
+        if donations.receive(k, output, &mut storages) {
             continue;
         }
         let tensor = output.tensor(shape, machine.kernel(), &mut storages, arguments, check);

@@ -21,6 +21,7 @@
 //! # Ok::<(), Diagnostics>(())
 //! ```
 
+pub use crate::donate::OutputSlice;
 pub use crate::executable::{CallReport, Executable};
 pub use crate::prepared_program::PreparedProgram;
 pub use crate::signature::Signature;
@@ -29,6 +30,7 @@ pub use tamis_backend::runtime::workspace::WorkspaceReport;
 pub use tamis_compiler::pipeline::PassReport;
 
 use crate::call::BoundKernel;
+use crate::donate::InPlaceKernels;
 use crate::parallel::ParallelKernel;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
@@ -213,6 +215,8 @@ pub(crate) struct SpecialisedCode {
     pub(crate) build: Build,
     /// The parallel kernel, or why there is none; compiled when the heuristic first chooses it.
     pub(crate) parallel: OnceLock<Result<ParallelKernel, Diagnostics>>,
+    /// The kernels that update operands in place.
+    pub(crate) in_place: InPlaceKernels,
 }
 
 /// The executor of a program.
@@ -343,6 +347,7 @@ impl SpecialisedCode {
                 engine: Engine::Interpreter,
                 build: Build { interpreted: Some("the interpreter was requested".to_string()), ..Build::default() },
                 parallel: OnceLock::new(),
+                in_place: InPlaceKernels::default(),
             });
         }
         let passes = pipeline::Options { strict: options.strict, ..pipeline::Options::default() };
@@ -371,6 +376,7 @@ impl SpecialisedCode {
             engine: Engine::Machine(Box::new(machine)),
             build,
             parallel: OnceLock::new(),
+            in_place: InPlaceKernels::default(),
         })
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::call::{self, CallError};
 use crate::compile::{CompileOptions, Engine, SpecialisedCode, WorkspaceReport};
+use crate::donate::{Donations, OutputSlice};
 use crate::interpret;
 use crate::parallel::{self, ParallelHeuristic, ParallelKernel, ParallelSizes};
 use crate::results::Results;
@@ -196,6 +197,37 @@ impl Executable {
         self.call_fitting(&self.inner.program, tensors, &arguments)
     }
 
+    /// [`Executable::call_timed`], with memory of the caller for its results: one place for each, none
+    /// where the result shall be a tensor. The report has the results that were not written there.
+    ///
+    /// The kernel writes there directly where the result is dense in row-major order and has the
+    /// place's type and shape, and where no operand has the same memory. An operand at exactly this
+    /// memory is updated in place if each element is computed from itself alone. After an error, the
+    /// contents of the memory are undefined. Calls in check mode write nowhere.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::compile::OutputSlice;
+    /// let program = Notation::parse("y[i] = 2 * x[i]")?.plain()?;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let double = tamis::compile(&program, &Signature::of(&[&x]), &CompileOptions::new())?;
+    /// let mut y = [0.0; 2];
+    /// let mut places = [Some(OutputSlice::new(&mut y, &[2])?)];
+    /// let report = double.call_into(&[&x], &mut places)?;
+    /// assert!(report.results.is_empty() && places[0].as_ref().is_some_and(OutputSlice::is_written));
+    /// assert_eq!(y, [6.0, 10.0]);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
+    pub fn call_into(
+        &self,
+        tensors: &[&Tensor],
+        outputs: &mut [Option<OutputSlice>],
+    ) -> Result<CallReport, Diagnostics> {
+        let arguments = CallArgument::all(tensors);
+        self.check_layouts(&arguments)?;
+        self.call_fitting_into(&self.inner.program, tensors, &arguments, outputs)
+    }
+
     /// Calls it with tensors whose layouts fit. Diagnostics point into `program`, which equals the
     /// compiled one, but may have another source text.
     pub(crate) fn call_fitting(
@@ -204,8 +236,28 @@ impl Executable {
         tensors: &[&Tensor],
         arguments: &[CallArgument],
     ) -> Result<CallReport, Diagnostics> {
+        self.call_fitting_into(program, tensors, arguments, &mut [])
+    }
+
+    /// [`Executable::call_fitting`], with memory for results where there is some. The report has the
+    /// results that were not written to it.
+    pub(crate) fn call_fitting_into(
+        &self,
+        program: &Program,
+        tensors: &[&Tensor],
+        arguments: &[CallArgument],
+        outputs: &mut [Option<OutputSlice>],
+    ) -> Result<CallReport, Diagnostics> {
         let ready = self.ready(program, arguments)?;
         let options = &self.inner.options;
+        let donations = match &ready.code.engine {
+            Engine::Machine(machine) if !outputs.is_empty() && !options.check => {
+                let program = ready.code.with_workspaces.as_ref().unwrap_or(&self.inner.scheduled);
+                let kernels = &ready.code.in_place;
+                Donations::new(program, machine, kernels, (&ready.results, options.strict), arguments, outputs)
+            }
+            _ => Donations::default(),
+        };
         let report = match &ready.code.engine {
             Engine::Interpreter => {
                 let start = Instant::now();
@@ -213,11 +265,11 @@ impl Executable {
                 let results = interpret::run(program, tensors, options.strict)?;
                 return Ok(CallReport { results, kernel: start.elapsed(), workspaces: Vec::new(), chunks: 1 });
             }
-            Engine::Machine(machine) => match self.call_parallel(&ready, arguments) {
+            Engine::Machine(machine) => match self.call_parallel(&ready, arguments, &donations) {
                 // Private results that cannot be combined may still be computed sequentially.
                 None | Some((Err(CallError::Combination(_)), _)) => {
                     let start = Instant::now();
-                    call::call(machine, &ready, arguments, options.check)
+                    call::call(machine, &ready, arguments, &donations, options.check)
                         .inspect(|_| ready.heuristic.record_call(false, start.elapsed()))
                         .map_err(|error| error.diagnostics(program, tensors, machine))?
                 }
@@ -226,6 +278,9 @@ impl Executable {
                 }
             },
         };
+        if let Engine::Machine(machine) = &ready.code.engine {
+            donations.mark(machine, &report.results, outputs);
+        }
         if options.check {
             crate::check::compare(program, tensors, &report.results, options.strict, options.check_limit)?;
         }
@@ -237,13 +292,19 @@ impl Executable {
         &self,
         ready: &'a ReadySizes,
         arguments: &[CallArgument],
+        donations: &Donations,
     ) -> Option<(Result<CallReport, CallError>, &'a ParallelKernel)> {
+        // Chunks number the elements of results from their own first row, and those of operands
+        // from the first.
+        if donations.in_place.is_some() {
+            return None;
+        }
         // The time includes partitioning and concatenation.
         let start = Instant::now();
         let (kernel, sizes, threads) = self.choose_parallel(ready, arguments)?;
-        let outcome = kernel.invoke(sizes, &ready.scalars, arguments, threads, &ready.heuristic);
+        let outcome = kernel.invoke(sizes, &ready.scalars, arguments, threads, &ready.heuristic, donations);
         let check = self.inner.options.check;
-        let finish = |outcome| call::finish(&kernel.machine, outcome, &ready.results, arguments, check);
+        let finish = |outcome| call::finish(&kernel.machine, outcome, &ready.results, arguments, donations, check);
         let report = outcome.and_then(finish);
         Some((report.inspect(|_| ready.heuristic.record_call(true, start.elapsed())), kernel))
     }

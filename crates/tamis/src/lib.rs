@@ -68,6 +68,7 @@ pub mod calibrate;
 mod call;
 pub mod check;
 pub mod compile;
+mod donate;
 mod executable;
 mod executable_cache;
 pub mod explain;
@@ -172,7 +173,7 @@ pub mod schedule {
 
 /// Value types, values and operators, built in or defined by the user.
 pub mod algebra {
-    pub use crate::operator::define;
+    pub use crate::operator::{define, define_with_derivatives};
     #[doc(inline)]
     pub use tamis_ir::algebra::{DType, Kind, Laws, Op, Value};
 }

@@ -11,7 +11,7 @@ pub use tamis_compiler::auto::{NotationPlan, OperandStatistics, Pins};
 pub use tamis_ir::notation::Notation;
 
 use crate::calibrate::costs;
-use crate::compile::{self, CallReport, CompileOptions, Executable};
+use crate::compile::{self, CallReport, CompileOptions, Executable, OutputSlice};
 use crate::results::Results;
 use crate::signature::Signature;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use tamis_compiler::auto::{self, Costs};
 use tamis_ir::program::ParamType;
 use tamis_ir::{Code, Diagnostic, Diagnostics, Program, interp};
-use tamis_tensor::Tensor;
+use tamis_tensor::{Tensor, with_values};
 
 /// The options of scheduling and compiling index notation.
 ///
@@ -146,6 +146,16 @@ pub struct CompiledNotation {
 /// # Ok::<(), Diagnostics>(())
 /// ```
 pub fn einsum(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -> Result<Results, Diagnostics> {
+    call_cached(text, inputs, options, &mut [])
+}
+
+/// [`einsum()`], with memory for results where there is some.
+fn call_cached(
+    text: &str,
+    inputs: &[(&str, &Tensor)],
+    options: &EinsumOptions,
+    outputs: &mut [Option<OutputSlice>],
+) -> Result<Results, Diagnostics> {
     let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
     let key = key(text, &names, options);
     let cached = cache().read().ok().and_then(|kept| kept.get(&key).cloned());
@@ -167,10 +177,82 @@ pub fn einsum(text: &str, inputs: &[(&str, &Tensor)], options: &EinsumOptions) -
     };
     let tensors: Vec<&Tensor> =
         entry.positions.iter().filter_map(|position| inputs.get(*position)).map(|(_, t)| *t).collect();
-    entry.prepared.call(&tensors, &|at, format| match tensors.get(at) {
+    let convert = |at: usize, format: &tamis_ir::Format| match tensors.get(at) {
         Some(tensor) => tensor.convert(format),
         None => Err(Diagnostic::new(Code::E0902, "a tensor is missing").help("pass one tensor for each parameter")),
-    })
+    };
+    entry.prepared.call_into(&tensors, &convert, outputs)
+}
+
+/// [`einsum()`] with one result, which is written to the memory of a tensor. The text may read and
+/// update the tensor under the name of the result: `x[i] += A[i,j]`.
+///
+/// Nothing is copied where the tensor is dense in row-major order, no other tensor shares its
+/// values, and the result has its type; and, if the tensor is read, where each element is computed
+/// from itself alone. Otherwise the tensor is replaced by the result, in its format and type. The
+/// result must have the tensor's shape. After an error, the values of the tensor are undefined.
+///
+/// ```
+/// use tamis::prelude::*;
+/// let a = Tensor::from_dense(&[2, 2], vec![1.0, 0.0, 3.0, 4.0].into(), &Format::csr(), 0.0.into())?;
+/// let mut x = Tensor::from_dense(&[2], vec![10.0, 20.0].into(), &Format::dense(1), 0.0.into())?;
+/// tamis::notation::einsum_into("x[i] += A[i,j]", &[("A", &a)], &mut x, &EinsumOptions::default())?;
+/// assert_eq!(x.to_dense()?, vec![11.0, 27.0].into());
+/// # Ok::<(), Diagnostics>(())
+/// ```
+pub fn einsum_into(
+    text: &str,
+    inputs: &[(&str, &Tensor)],
+    out: &mut Tensor,
+    options: &EinsumOptions,
+) -> Result<(), Diagnostics> {
+    let parsed = parse(text, inputs)?;
+    let [target] = parsed.results()[..] else {
+        let message = format!("the notation has {} results, and one tensor receives them", parsed.results().len());
+        return Err(Diagnostic::new(Code::E0903, message).help("write one statement for each tensor").into());
+    };
+    let mut given: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
+    let mut reads = false;
+    if !Notation::is_einsum(text) && !given.contains(&target) {
+        given.push(target);
+        let source = tamis_ir::Source::new("notation", text);
+        reads = Notation::parse_given(&source, &[], &given)?.params().contains(&target);
+    }
+    let (shape, format, dtype, fill) = (out.shape().to_vec(), out.format().clone(), out.dtype(), out.fill());
+    let options = options.clone().format(target, format.clone());
+    let values = match format == tamis_ir::Format::dense(shape.len()) {
+        true => std::mem::replace(out, Tensor::scalar(fill)).into_values(),
+        false => None,
+    };
+    let outcome = match values {
+        // The values have no other owner from here on, unless another tensor shares them.
+        Some(mut values) => {
+            let data = with_values!(&mut values, x => x.make_mut().as_mut_ptr().cast::<u8>());
+            *out = Tensor::from_dense(&shape, values, &format, fill)?;
+            let operand = out.clone();
+            let operands = inputs.iter().copied().chain(reads.then_some((target, &operand)));
+            // SAFETY: the elements are those of `out`, which is borrowed uniquely and keeps them
+            // until it is replaced below; the operand is one of the same call.
+            let place = unsafe { OutputSlice::from_raw(data, dtype, &shape) };
+            call_cached(text, &operands.collect::<Vec<_>>(), &options, &mut [Some(place)])
+        }
+        None => {
+            let operands = inputs.iter().copied().chain(reads.then_some((target, &*out)));
+            call_cached(text, &operands.collect::<Vec<_>>(), &options, &mut [])
+        }
+    };
+    let results = outcome?;
+    if results.is_empty() {
+        return Ok(());
+    }
+    let result = results.into_tensor()?;
+    if result.shape() != shape {
+        let message =
+            format!("the result has the shape {:?}, and the tensor that receives it {shape:?}", result.shape());
+        return Err(Diagnostic::new(Code::E0402, message).help("give a tensor of that shape").into());
+    }
+    *out = result;
+    Ok(())
 }
 
 /// Parses index notation. NumPy's spelling takes the given operands in order, and calls its result
@@ -334,6 +416,20 @@ fn converted<'a>(
 }
 
 impl CompiledNotation {
+    /// The performance warnings of its compilation, in the words of the notation.
+    ///
+    /// ```
+    /// use tamis::prelude::*;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let square = Notation::parse("y[i] = x[i] * x[i]")?;
+    /// let square = tamis::notation::compile(&square, &[&x], &EinsumOptions::new())?;
+    /// assert!(square.warnings().is_empty());
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
+    pub fn warnings(&self) -> Vec<Diagnostic> {
+        self.executable.build().warnings.iter().map(|d| self.plan.in_notation(d)).collect()
+    }
+
     /// Computes it on tensors, given in the order of the notation's parameters.
     ///
     /// ```
@@ -361,6 +457,15 @@ impl CompiledNotation {
     /// # Ok::<(), Diagnostics>(())
     /// ```
     pub fn call_timed(&self, tensors: &[&Tensor]) -> Result<CallReport, Diagnostics> {
+        self.call_timed_into(tensors, &mut [])
+    }
+
+    /// [`CompiledNotation::call_timed`], with memory for results where there is some.
+    fn call_timed_into(
+        &self,
+        tensors: &[&Tensor],
+        outputs: &mut [Option<OutputSlice>],
+    ) -> Result<CallReport, Diagnostics> {
         let options = self.executable.options();
         if options.interpret {
             let start = std::time::Instant::now();
@@ -369,7 +474,7 @@ impl CompiledNotation {
         }
         let made = converted(&self.plan, &self.sources, tensors)?;
         let refs: Vec<&Tensor> = made.iter().map(|tensor| tensor.as_ref()).collect();
-        let report = self.executable.call_timed(&refs)?;
+        let report = self.executable.call_into(&refs, outputs)?;
         if options.check {
             // The call has compared the loops with the interpreter; this compares them with the
             // notation.

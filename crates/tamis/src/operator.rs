@@ -34,3 +34,27 @@ use tamis_ir::program;
 pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op, Diagnostics> {
     program::define(name, params, body, laws)
 }
+
+/// [`define`], with an expression for the derivative by each operand, which gradients use instead of
+/// differentiating the body.
+///
+/// ```
+/// use tamis::prelude::*;
+/// use tamis::algebra::{Laws, define_with_derivatives};
+///
+/// // log(exp(a) + exp(b)), whose derivative by `a` is 1 / (1 + exp(b - a)).
+/// let by = ["sigmoid(a - b)", "sigmoid(b - a)"];
+/// let body = "max(a, b) + log1p(exp(-abs(a - b)))";
+/// assert!(define_with_derivatives("softmax2", &["a", "b"], body, Laws::default(), &by).is_ok());
+/// assert!(define_with_derivatives("softmax2", &["a", "b"], body, Laws::default(), &by[..1]).is_err());
+/// # Ok::<(), Diagnostics>(())
+/// ```
+pub fn define_with_derivatives(
+    name: &str,
+    params: &[&str],
+    body: &str,
+    laws: Laws,
+    derivatives: &[&str],
+) -> Result<Op, Diagnostics> {
+    program::define_with_derivatives(name, params, body, laws, derivatives)
+}

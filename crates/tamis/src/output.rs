@@ -96,6 +96,11 @@ impl Output {
         self.arrays.iter().all(Vec::is_empty)
     }
 
+    /// True if the kernel writes all its elements in row-major order, and nothing is done afterwards.
+    pub(crate) fn is_row_major(&self) -> bool {
+        self.declared.is_none() && self.format == Format::dense(self.format.levels().len())
+    }
+
     /// The format of the tensor that is made of it, with its fill.
     pub(crate) fn format_with_fill(&self) -> Format {
         tamis_compiler::schedule::with_fill(self.declared_format(), self.fill)

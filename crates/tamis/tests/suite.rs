@@ -4,6 +4,7 @@
 mod advice;
 mod calls;
 mod certain;
+mod donation;
 mod engines;
 mod schedules;
 mod tiles;

@@ -133,6 +133,15 @@ impl RawStorage {
         RawStorage { raw: RawBuffer::empty(), size: elem.size(), align: align(elem) }
     }
 
+    /// Memory of the caller that a kernel writes in place. It is not freed.
+    ///
+    /// # Safety
+    /// `data` points to `len` aligned elements, which outlive the storage. While it exists, no other
+    /// code reads or writes them.
+    pub unsafe fn borrowed(elem: Elem, data: *mut u8, len: u64) -> RawStorage {
+        RawStorage { raw: RawBuffer { data, len, cap: 0 }, size: elem.size(), align: align(elem) }
+    }
+
     /// Takes the elements of a vector without a copy.
     ///
     /// ```

@@ -3,7 +3,7 @@
 use super::nest::{Item, Nest, Scheduler};
 use super::order::{Choice, Problem};
 use super::path::{bare, replaced, uses};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::notation::Assignment;
 use tamis_ir::text::syntax::{Expr, ExprKind};
 
@@ -27,6 +27,8 @@ impl Scheduler<'_> {
             *written.entry(nest.item.assignment.target.text.clone()).or_default() += 1;
             add_reader(&mut readers, k, nest);
         }
+        let mut needed = FxHashSet::default();
+        slots.iter().flatten().for_each(|nest| measured(nest, &mut needed));
         loop {
             let mut changed = false;
             for at in 0..slots.len() {
@@ -34,8 +36,8 @@ impl Scheduler<'_> {
                 let name = made.item.assignment.target.text.clone();
                 let alone = written.get(&name) == Some(&1) && !self.is_result(&name) && !made.item.assignment.again;
                 let Some(&[user]) = readers.get(&name).map(Vec::as_slice).filter(|_| alone) else { continue };
-                // A range that is a size of the temporary needs it as a tensor.
-                if slots.iter().flatten().any(|nest| measures(nest, &name)) {
+                // Its size needs it as a tensor.
+                if needed.contains(&name) {
                     continue;
                 }
                 let Some(nest) = &slots[user] else { continue };
@@ -214,20 +216,10 @@ fn reads(nest: &Nest, name: &str) -> bool {
         || nest.inner.iter().any(|(_, inner)| reads(inner, name))
 }
 
-/// True if the range of an index is a size of a tensor.
-fn measures(nest: &Nest, name: &str) -> bool {
-    let ranges = &nest.item.assignment.ranges;
-    ranges.iter().any(|range| range.start.iter().chain([&range.stop]).any(|bound| is_sized(bound, name)))
-        || nest.inner.iter().any(|(_, inner)| measures(inner, name))
-}
-
-fn is_sized(expr: &Expr, name: &str) -> bool {
-    match &expr.kind {
-        ExprKind::Size { base, .. } => base.text == name,
-        ExprKind::Operator(_, operands) => operands.iter().any(|e| is_sized(e, name)),
-        ExprKind::Call { args, .. } => args.iter().any(|e| is_sized(e, name)),
-        _ => false,
-    }
+/// The tensors whose sizes a nest reads.
+fn measured(nest: &Nest, found: &mut FxHashSet<String>) {
+    found.extend(nest.item.assignment.measured().into_iter().map(String::from));
+    nest.inner.iter().for_each(|(_, inner)| measured(inner, found));
 }
 
 /// True if an index is a subscript of some read.

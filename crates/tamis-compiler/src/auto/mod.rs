@@ -19,6 +19,7 @@ mod path;
 mod predict;
 mod sets;
 mod tile;
+mod words;
 
 pub use model::Costs;
 pub use operand::OperandStatistics;

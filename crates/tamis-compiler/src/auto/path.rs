@@ -2,7 +2,7 @@
 //! a product of many factors is contracted pairwise, where that is cheaper.
 
 use super::nest::{Inlining, Item, Scheduler};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::Op;
 use tamis_ir::notation::{Assignment, IndexRange};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
@@ -120,6 +120,10 @@ impl Scheduler<'_> {
         let made_item = slots[at].as_ref()?;
         let Item { assignment: made, extents: inner, .. } = made_item;
         let name = &made.target.text;
+        // The size of a temporary needs it as a tensor.
+        if uses.measured.contains(name) {
+            return None;
+        }
         if self.is_result(name) || made.again || uses.written.get(name).copied().unwrap_or(0) > 1 {
             return None;
         }
@@ -338,14 +342,21 @@ impl Scheduler<'_> {
 struct TensorReaders {
     readers: FxHashMap<String, Vec<usize>>,
     written: FxHashMap<String, usize>,
+    /// The tensors whose sizes are read.
+    measured: FxHashSet<String>,
 }
 
 impl TensorReaders {
     fn of(slots: &[Option<Item>]) -> TensorReaders {
-        let mut uses = TensorReaders { readers: FxHashMap::default(), written: FxHashMap::default() };
+        let mut uses = TensorReaders {
+            readers: FxHashMap::default(),
+            written: FxHashMap::default(),
+            measured: FxHashSet::default(),
+        };
         for (k, item) in slots.iter().enumerate() {
             let Some(Item { assignment, .. }) = item else { continue };
             *uses.written.entry(assignment.target.text.clone()).or_default() += 1;
+            uses.measured.extend(assignment.measured().into_iter().map(String::from));
             uses.reads(k, assignment);
         }
         uses

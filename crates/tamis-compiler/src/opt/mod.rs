@@ -18,6 +18,7 @@ mod fold;
 mod gemm;
 mod if_convert_append;
 mod in_bounds;
+mod in_place;
 mod index_facts;
 mod inline;
 mod jump_threading;
@@ -37,6 +38,7 @@ mod unswitch;
 mod vectorize;
 mod vectorize_legality;
 
+pub use in_place::in_place;
 pub use target::VectorTarget;
 
 use std::ops::{Deref, DerefMut};

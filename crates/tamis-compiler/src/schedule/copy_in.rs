@@ -298,14 +298,66 @@ pub(super) fn writes(stmt: &Stmt, tensor: TensorId) -> bool {
     found
 }
 
+/// Whether a program computes each element of a result once, from the element of a parameter at the
+/// same subscripts, and reads the parameter nowhere else. Then the result may be written to the
+/// memory of the parameter.
+///
+/// ```
+/// use tamis_compiler::schedule::is_elementwise_of;
+/// use tamis_ir::Program;
+/// let of = |update: &str| {
+///     let text = format!("
+/// def f(x):
+///     y = tensor('dense')
+///     for i in _:
+///         y[i] = {update}
+///     return y
+/// ");
+///     let program = Program::parse(&text).unwrap();
+///     is_elementwise_of(&program, program.params[0], program.results[0])
+/// };
+/// assert!(of("2 * x[i]"));
+/// assert!(!of("x[i] + x[0]"));
+/// ```
+pub fn is_elementwise_of(program: &Program, param: TensorId, result: TensorId) -> bool {
+    let reads = |stmt: &Stmt| {
+        let mut found = false;
+        visit_block(std::slice::from_ref(stmt), &mut |stmt| {
+            program.visit_exprs(stmt, &mut |id| match program.expr(id) {
+                Expr::Read(access) => found |= access.tensor == param,
+                Expr::Entry(entry) => found |= entry.tensor == param,
+                _ => {}
+            });
+        });
+        found
+    };
+    let mut nests = program.body.iter().filter(|stmt| reads(stmt));
+    let (Some(nest), None) = (nests.next(), nests.next()) else { return false };
+    let first = program.body.iter().find(|stmt| writes(stmt, result));
+    let others = |stmt: &Stmt| !writes(stmt, result);
+    first.is_some_and(|first| std::ptr::eq(first, nest))
+        && is_elementwise_between(program, (param, result), nest, &others)
+}
+
 /// Whether a nest computes each element once, from old values of that element alone. Under a
 /// condition, an element that is not computed keeps its value.
 pub(super) fn is_elementwise(program: &Program, tensor: TensorId, nest: &Stmt) -> bool {
+    is_elementwise_between(program, (tensor, tensor), nest, &|stmt| matches!(stmt.kind, StmtKind::Let { .. }))
+}
+
+/// [`is_elementwise`], for a nest that reads the first tensor and writes the second, after such
+/// statements.
+fn is_elementwise_between(
+    program: &Program,
+    (from, tensor): (TensorId, TensorId),
+    nest: &Stmt,
+    allowed: &dyn Fn(&Stmt) -> bool,
+) -> bool {
     let (mut loops, mut conditional) = (Vec::new(), false);
     let mut block = std::slice::from_ref(nest);
     let target = loop {
         let Some((last, before)) = block.split_last() else { return false };
-        if !before.iter().all(|stmt| matches!(stmt.kind, StmtKind::Let { .. })) {
+        if !before.iter().all(allowed) {
             return false;
         }
         match &last.kind {
@@ -333,7 +385,7 @@ pub(super) fn is_elementwise(program: &Program, tensor: TensorId, nest: &Stmt) -
     visit_block(std::slice::from_ref(nest), &mut |stmt| {
         program.visit_exprs(stmt, &mut |id| {
             if let Expr::Read(access) = program.expr(id)
-                && access.tensor == tensor
+                && access.tensor == from
             {
                 reads = true;
                 same &= access.subscripts == target.subscripts;

@@ -31,7 +31,7 @@ mod split;
 mod tile;
 
 pub use array_renaming::rename_updated;
-pub use copy_in::copy_in;
+pub use copy_in::{copy_in, is_elementwise_of};
 pub use guarded_windows::relax_guards;
 pub(crate) use guarded_windows::sizes_in_guards;
 pub use insert::Inserted;

@@ -117,6 +117,8 @@ struct Meaning {
     params: Vec<String>,
     body: Vec<BodyTerm>,
     laws: Laws,
+    /// The declared derivative by each operand, in the form of the body; empty if none is declared.
+    derivatives: Vec<Vec<BodyTerm>>,
 }
 
 /// Immutable, because operators are parts of hash keys.
@@ -144,6 +146,8 @@ pub enum Undefinable {
     TooLong,
     /// Laws are declared of an operator that is not binary.
     LawsOfNonBinary,
+    /// There are derivatives, but not one for each operand.
+    DerivativeCount,
     /// There are [`MAX_DEFINITIONS`] already.
     TooMany,
 }
@@ -159,6 +163,29 @@ impl UserOp {
     /// assert_eq!(eval(Op::User(distance), DType::I64, &[Value::I64(2), Value::I64(5)]), Value::I64(3));
     /// ```
     pub fn define(name: &str, params: &[&str], body: Vec<BodyTerm>, laws: Laws) -> Result<UserOp, Undefinable> {
+        UserOp::define_with_derivatives(name, params, body, laws, Vec::new())
+    }
+
+    /// [`UserOp::define`], with the partial derivative by each operand, which adjoints use instead of
+    /// differentiating the body.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{BodyTerm, Laws, Op, Undefinable, UserOp, Value};
+    /// let round = vec![BodyTerm::Param(0), BodyTerm::Call(Op::Round, vec![0])];
+    /// let one = vec![BodyTerm::Literal(Value::I64(1))];
+    /// let define = |derivatives| {
+    ///     UserOp::define_with_derivatives("through", &["a"], round.clone(), Laws::default(), derivatives)
+    /// };
+    /// assert_eq!(define(vec![one.clone()]).unwrap().derivatives(), [one.clone()]);
+    /// assert_eq!(define(vec![one.clone(), one]), Err(Undefinable::DerivativeCount));
+    /// ```
+    pub fn define_with_derivatives(
+        name: &str,
+        params: &[&str],
+        body: Vec<BodyTerm>,
+        laws: Laws,
+        derivatives: Vec<Vec<BodyTerm>>,
+    ) -> Result<UserOp, Undefinable> {
         let fits = |(k, term): (usize, &BodyTerm)| match term {
             BodyTerm::Param(param) => *param < params.len(),
             BodyTerm::Literal(_) => true,
@@ -168,17 +195,21 @@ impl UserOp {
                 (least..=most).contains(&operands.len()) && operands.iter().all(|operand| *operand < k)
             }
         };
-        if body.is_empty() || params.is_empty() || !body.iter().enumerate().all(fits) {
+        let malformed = |terms: &Vec<BodyTerm>| terms.is_empty() || !terms.iter().enumerate().all(fits);
+        if params.is_empty() || malformed(&body) || derivatives.iter().any(malformed) {
             return Err(Undefinable::Malformed);
         }
-        if body.len() > MAX_TERMS {
+        if !derivatives.is_empty() && derivatives.len() != params.len() {
+            return Err(Undefinable::DerivativeCount);
+        }
+        if body.len() > MAX_TERMS || derivatives.iter().any(|terms| terms.len() > MAX_TERMS) {
             return Err(Undefinable::TooLong);
         }
         if laws.any() && params.len() != 2 {
             return Err(Undefinable::LawsOfNonBinary);
         }
         let params = params.iter().map(|p| p.to_string()).collect();
-        intern(Meaning { name: name.to_string(), params, body, laws })
+        intern(Meaning { name: name.to_string(), params, body, laws, derivatives })
     }
 
     /// The name.
@@ -239,6 +270,33 @@ impl UserOp {
     /// ```
     pub fn laws(self) -> Laws {
         self.0.meaning.laws
+    }
+
+    /// The declared derivative by each operand, in the form of the body; empty if none is declared.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{Laws, Op};
+    /// # use tamis_ir::program::define;
+    /// let op = define("distance", &["a", "b"], "abs(a - b)", Laws::default())?;
+    /// let Op::User(distance) = op else { unreachable!() };
+    /// assert!(distance.derivatives().is_empty(), "the body is differentiated");
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
+    pub fn derivatives(self) -> &'static [Vec<BodyTerm>] {
+        &self.0.meaning.derivatives
+    }
+
+    /// True if its body stands for it wherever it is called: it has neither laws nor derivatives.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{Laws, Op};
+    /// # use tamis_ir::program::define;
+    /// let op = define("distance", &["a", "b"], "abs(a - b)", Laws::default())?;
+    /// assert!(matches!(op, Op::User(distance) if distance.is_inlined()));
+    /// # Ok::<(), tamis_ir::Diagnostics>(())
+    /// ```
+    pub fn is_inlined(self) -> bool {
+        !self.laws().any() && self.derivatives().is_empty()
     }
 
     pub(super) fn info(self) -> &'static OpInfo {

@@ -105,7 +105,8 @@ E0110 "invalid operator definition"
 
 The body may use its operands, numbers, built-in operators and operators that are defined before it, but neither
 itself nor tensors. The laws are `commutative`, `associative`, `idempotent`, `identity=`, `left_identity=`,
-`right_identity=` and `annihilator=`. Each is optional; only operators of two operands have laws."
+`right_identity=` and `annihilator=`. Each is optional; only operators of two operands have laws.
+`derivative=(b, a)` declares the derivative by each operand, for gradients: one expression for each."
 E0111 "malformed index notation"
 "Index notation has one statement per line, or several separated by `;`: `C[i,k] = A[i,j] * B[j,k]`. The left side
 is a name with index variables; the right side is an expression of tensors, scalars and indices. `sum[j](..)`,

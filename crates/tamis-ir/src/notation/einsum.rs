@@ -55,7 +55,7 @@ impl Notation {
                     let d = Diagnostic::new(Code::E0111, "an index is a single letter in this notation")
                         .label(span, "no letter");
                     errors.push(match c {
-                        '.' => d.help("`...` is not supported: write a letter for each dimension"),
+                        '.' => d.help("`...` stands for dimensions of operands whose ranks are not known here: write a letter for each"),
                         _ => d.help("write `ij,jk->ik`, or `C[i,k] = A[i,j] * B[j,k]`"),
                     });
                 }

@@ -9,13 +9,16 @@
 mod adjoint;
 mod build;
 mod einsum;
+mod ellipsis;
 mod loops;
 mod reduce;
+mod sizes;
 mod subscripts;
 mod versions;
 
 pub use adjoint::{Adjoint, Differentiate, Tangents};
 pub use build::{ProgramNode, text};
+pub use ellipsis::{EinsumOperand, ExpandedEinsum};
 
 use crate::algebra::Op;
 use crate::diag::{Code, Diagnostic, Diagnostics, Result, Source, Span};
@@ -278,7 +281,8 @@ impl Notation {
         given: &[&str],
     ) -> Result<Notation> {
         let statements: Vec<syntax::Stmt> = statements.iter().map(subscripts::normal).collect();
-        let versions::SsaForm { assignments, params, operands, results } = versions::name(&statements, given)?;
+        let versions::SsaForm { mut assignments, params, operands, results } = versions::name(&statements, given)?;
+        sizes::of_operands(&mut assignments);
         let notation = Notation { source: source.clone(), assignments, operators, params, operands, results };
         notation.bounded()?;
         Ok(notation)

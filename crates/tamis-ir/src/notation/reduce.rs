@@ -332,7 +332,7 @@ fn subscripts_something(expr: &Expr, index: &str) -> bool {
 }
 
 /// The size of a dimension that an index subscripts.
-fn extent_of(expr: &Expr, index: &str) -> Option<Expr> {
+pub(super) fn extent_of(expr: &Expr, index: &str) -> Option<Expr> {
     match &expr.kind {
         ExprKind::Index { base, subscripts } => {
             let dim = subscripts.iter().position(|s| matches!(&s.kind, ExprKind::Name(text) if text == index))?;

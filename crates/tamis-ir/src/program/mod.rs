@@ -24,7 +24,7 @@ pub use dims::{InferredExtents, LoopExtent};
 pub use expr::{Access, Entry, EntryPart, Expr, Protocol, Subscript};
 pub use masks::{Atom, Comparison, Linear, Mask, Masks};
 pub(crate) use operators::definition as definition_text;
-pub use operators::{define, parse_operators, parse_operators_with};
+pub use operators::{define, define_with_derivatives, parse_operators, parse_operators_with};
 pub use pool::{ExprId, ExprPool};
 pub use spans::ProgramSpans;
 pub use types::Types;

@@ -19,6 +19,31 @@ use std::sync::Arc;
 /// assert_eq!(eval(either, DType::F64, &[Value::F64(0.5), Value::F64(0.5)]), Value::F64(0.75));
 /// ```
 pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op, Diagnostics> {
+    define_with_derivatives(name, params, body, laws, &[])
+}
+
+/// [`define`], with an expression for the derivative by each operand. Equivalent to
+/// `@op(derivative=(...))`: adjoints use it instead of differentiating the body.
+///
+/// ```
+/// use tamis_ir::algebra::Laws;
+/// use tamis_ir::notation::{Differentiate, Notation};
+/// use tamis_ir::{Source, program::define_with_derivatives};
+/// // A straight-through estimator: rounding, whose derivative counts as 1.
+/// let through = define_with_derivatives("through", &["a"], "round(a)", Laws::default(), &["1"])?;
+/// let rounded = Notation::parse_source(&Source::new("notation", "y[i] = through(x[i])"), &[through])?;
+/// let adjoint = Differentiate::new(["x"]).adjoint(&rounded)?;
+/// assert_eq!(adjoint.text, "gx[i] = gy[i]");
+/// assert!(define_with_derivatives("f", &["a", "b"], "a * b", Laws::default(), &["b"]).is_err());
+/// # Ok::<(), tamis_ir::Diagnostics>(())
+/// ```
+pub fn define_with_derivatives(
+    name: &str,
+    params: &[&str],
+    body: &str,
+    laws: Laws,
+    derivatives: &[&str],
+) -> Result<Op, Diagnostics> {
     for text in params.iter().chain([&name]) {
         if !is_name(text) {
             let d = Diagnostic::new(Code::E0101, format!("`{text}` is not a name"));
@@ -30,7 +55,9 @@ pub fn define(name: &str, params: &[&str], body: &str, laws: Laws) -> Result<Op,
     let expr = parser::parse_expression(&source)?;
     let named = |text: &str| Name { text: text.to_string(), span: Span::default() };
     let names: Vec<Name> = params.iter().map(|p| named(p)).collect();
-    let parts = OperatorDefinition { name: &named(name), params: &names, body: &expr };
+    let partial = |text: &&str| parser::parse_expression(&Source::new("derivative", *text));
+    let derivatives = derivatives.iter().map(partial).collect::<Result<Vec<_>, Diagnostics>>()?;
+    let parts = OperatorDefinition { name: &named(name), params: &names, body: &expr, derivatives: &derivatives };
     let defined = super::resolve::operators::define(&parts, laws, &Operators::default(), &[]);
     defined.map(Op::User).map_err(|d| Diagnostics(vec![d.with_source(&source)]))
 }
@@ -104,16 +131,22 @@ pub(crate) fn definition(user: UserOp) -> String {
         declared.extend(number("right_identity", laws.right_identity));
     }
     declared.extend(number("annihilator", laws.annihilator));
+    let partial: Vec<String> = user.derivatives().iter().map(|terms| shown(user, terms)).collect();
+    match &partial[..] {
+        [] => {}
+        [one] => declared.push(format!("derivative={one}")),
+        several => declared.push(format!("derivative=({})", several.join(", "))),
+    }
     let declared = if declared.is_empty() { String::new() } else { format!("({})", declared.join(", ")) };
     let (name, params) = (user.name(), user.params());
-    format!("@op{declared}\ndef {name}({}):\n    return {}\n", params.join(", "), body(user))
+    format!("@op{declared}\ndef {name}({}):\n    return {}\n", params.join(", "), shown(user, user.body()))
 }
 
-/// The body of an operator as text.
-fn body(user: UserOp) -> String {
+/// The body of an operator, or a derivative, as text.
+fn shown(user: UserOp, terms: &[BodyTerm]) -> String {
     let mut exprs = ExprPool::default();
     let mut ids = Vec::new();
-    for term in user.body() {
+    for term in terms {
         let expr = match term {
             BodyTerm::Param(k) => Expr::Var(VarId(*k as u32)),
             BodyTerm::Literal(value) => Expr::Literal(*value),

@@ -4,6 +4,7 @@
 //! of each loop nest is the difference of two prefixes of the kernel.
 
 use crate::call::{self, BoundKernel, CallError, KernelOutcome};
+use crate::donate::Donations;
 use crate::results::Results;
 use crate::signature::{CallArgument, Signature};
 use std::time::{Duration, Instant};
@@ -94,11 +95,12 @@ impl<'a> Run<'a> {
         let (last, time, runs) = self.best(&machine, &scalars, &arguments)?;
         let shapes: Vec<Vec<u64>> =
             self.program.results.iter().map(|id| self.checked.extents.shapes[id.index()].clone()).collect();
-        let finished =
-            call::finish(&machine, last, &shapes, &arguments, false).map_err(|p| self.diagnostics(p, &machine))?;
+        let none = Donations::default();
+        let finished = call::finish(&machine, last, &shapes, &arguments, &none, false)
+            .map_err(|p| self.diagnostics(p, &machine))?;
 
         let (machine, scalars) = self.machine(&self.counted, &self.counted.lowered)?;
-        let mut ran = call::invoke(&machine, &scalars, &arguments).map_err(|p| self.diagnostics(p, &machine))?;
+        let mut ran = call::invoke(&machine, &scalars, &arguments, &none).map_err(|p| self.diagnostics(p, &machine))?;
         let counters = ran.take_integers(self.counting.buffer.index()).ok_or_else(missing_counters)?;
         let counts = self.counting.read(&self.kernel, &counters);
         let (input_lengths, time_counting) = (std::mem::take(&mut ran.input_lengths), ran.kernel);
@@ -116,7 +118,9 @@ impl<'a> Run<'a> {
         arguments: &[CallArgument],
     ) -> Result<(KernelOutcome, Duration, usize), Diagnostics> {
         let start = Instant::now();
-        let once = || call::invoke(machine, scalars, arguments).map_err(|p| self.diagnostics(p, machine));
+        let once = || {
+            call::invoke(machine, scalars, arguments, &Donations::default()).map_err(|p| self.diagnostics(p, machine))
+        };
         let mut last = once()?;
         let (mut least, mut runs) = (last.kernel, 1);
         while runs < MAX_RUNS && start.elapsed() < if runs < MIN_RUNS { LONG_TIME_LIMIT } else { TIME_LIMIT } {

@@ -2,6 +2,7 @@
 //! the operands.
 
 use super::{CompiledNotation, EinsumOptions, compile, plan};
+use crate::compile::OutputSlice;
 use crate::results::Results;
 use crate::signature::CallArgument;
 use crate::warnings::WarningQueue;
@@ -192,18 +193,44 @@ impl PreparedNotation {
     /// # Ok::<(), Diagnostics>(())
     /// ```
     pub fn call(&self, tensors: &[&Tensor], convert: &ConvertOperand) -> Result<Results, Diagnostics> {
+        self.call_into(tensors, convert, &mut [])
+    }
+
+    /// [`PreparedNotation::call`], with memory of the caller for results, as
+    /// [`Executable::call_into`](crate::compile::Executable::call_into) takes it. Gives the results
+    /// that were not written there.
+    ///
+    /// ```
+    /// # use tamis::prelude::*;
+    /// use tamis::compile::OutputSlice;
+    /// use tamis::notation::PreparedNotation;
+    /// let options = EinsumOptions::new().format("y", Format::dense(1));
+    /// let twice = PreparedNotation::new("y[i] = 2 * x[i]", &[], &[], options)?;
+    /// let x = Tensor::from_dense(&[2], vec![3.0, 5.0].into(), &Format::dense(1), 0.0.into())?;
+    /// let mut y = [0.0; 2];
+    /// let mut places = [Some(OutputSlice::new(&mut y, &[2])?)];
+    /// assert!(twice.call_into(&[&x], &|_, format| x.convert(format), &mut places)?.is_empty());
+    /// assert_eq!(y, [6.0, 10.0]);
+    /// # Ok::<(), Diagnostics>(())
+    /// ```
+    pub fn call_into(
+        &self,
+        tensors: &[&Tensor],
+        convert: &ConvertOperand,
+        outputs: &mut [Option<OutputSlice>],
+    ) -> Result<Results, Diagnostics> {
         self.check_count(tensors)?;
         let memoised =
             self.schedules.read().ok().and_then(|all| all.iter().rev().find(|one| one.serves(tensors)).cloned());
         if let Some(memoised) = memoised
-            && let Some(outcome) = memoised.call(tensors, convert)
+            && let Some(outcome) = memoised.call(tensors, convert, outputs)
         {
             // Operands that do not fit each other are diagnosed in the notation, not in its loops.
             return outcome.map_err(|errors| plan(&self.notation, tensors, &self.options.pins).err().unwrap_or(errors));
         }
         let compiled = compile(&self.notation, tensors, &self.options)?;
         let names: Vec<&str> = self.params.iter().map(String::as_str).collect();
-        self.warnings.push(&compiled.executable.build().warnings, &names, tensors);
+        self.warnings.push(&compiled.warnings(), &names, tensors);
         let memoised = Arc::new(MemoisedSchedule::new(compiled.clone(), tensors));
         if let Ok(mut all) = self.schedules.write() {
             if all.len() >= KEPT {
@@ -211,7 +238,7 @@ impl PreparedNotation {
             }
             all.push(memoised);
         }
-        compiled.call(tensors)
+        compiled.call_timed_into(tensors, outputs).map(|report| report.results)
     }
 
     /// Takes the performance warnings of the calls since the last time.
@@ -285,7 +312,12 @@ impl MemoisedSchedule {
     }
 
     /// Calls it; none if the executable was compiled for other widths or fills.
-    fn call(&self, tensors: &[&Tensor], convert: &ConvertOperand) -> Option<Result<Results, Diagnostics>> {
+    fn call(
+        &self,
+        tensors: &[&Tensor],
+        convert: &ConvertOperand,
+        outputs: &mut [Option<OutputSlice>],
+    ) -> Option<Result<Results, Diagnostics>> {
         let executable = &self.compiled.executable;
         let options = executable.options();
         if options.interpret || options.check {
@@ -307,7 +339,8 @@ impl MemoisedSchedule {
         if !executable.takes(&arguments) {
             return None;
         }
-        Some(executable.call_fitting(executable.program(), &refs, &arguments).map(|report| report.results))
+        let outcome = executable.call_fitting_into(executable.program(), &refs, &arguments, outputs);
+        Some(outcome.map(|report| report.results))
     }
 }
 

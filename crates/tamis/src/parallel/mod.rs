@@ -16,6 +16,7 @@ mod partition;
 pub(crate) use heuristic::ParallelHeuristic;
 
 use crate::call::{BoundKernel, CallError, KernelOutcome};
+use crate::donate::Donations;
 use crate::output::Output;
 use crate::signature::CallArgument;
 use partition::Chunk;
@@ -138,6 +139,7 @@ impl ParallelKernel {
         arguments: &[CallArgument],
         threads: usize,
         heuristic: &ParallelHeuristic,
+        donations: &Donations,
     ) -> Result<KernelOutcome, CallError> {
         let machine = &self.machine;
         // More chunks than threads balance the load; a privatised result costs a copy for each
@@ -146,7 +148,7 @@ impl ParallelKernel {
         let chunks = partition::partition(&self.program, &self.partition, sizes.trip_count, arguments, count);
         let inputs = machine.input_buffers(arguments);
         let start = Instant::now();
-        let mut shared = self.shared(sizes, arguments)?;
+        let mut shared = self.shared(sizes, arguments, donations)?;
         let calls: Vec<Mutex<Option<ChunkCall>>> = chunks
             .iter()
             .enumerate()
@@ -192,6 +194,7 @@ impl ParallelKernel {
         &self,
         sizes: &ParallelSizes,
         arguments: &[CallArgument],
+        donations: &Donations,
     ) -> Result<Vec<Option<RawStorage>>, KernelFailure> {
         let mut shared: Vec<Option<RawStorage>> = Vec::new();
         shared.resize_with(self.machine.kernel().buffers.len(), || None);
@@ -199,6 +202,10 @@ impl ParallelKernel {
             let Some(values) = output.values else { continue };
             let cells = match share {
                 ResultShare::Rows(_) if output.is_dense() => {
+                    if let Some(storage) = donations.storage(&self.machine, values) {
+                        shared[values] = Some(storage);
+                        continue;
+                    }
                     levels.iter().try_fold(1u64, |cells, n| cells.checked_mul(*n))
                 }
                 ResultShare::Positions => output.shared_value_count(arguments, levels),

@@ -121,7 +121,9 @@ impl ChainRule<'_> {
             (Op::Min | Op::Max, [first @ .., last]) if first.len() > 1 => {
                 self.backward(&nested(op, first, last), cotangent, found)
             }
-            (Op::User(user), operands) => self.backward(&inlined(user, operands, expr)?, cotangent, found),
+            (Op::User(user), operands) if user.derivatives().is_empty() => {
+                self.backward(&inlined(user, user.body(), operands, expr)?, cotangent, found)
+            }
             _ => {
                 for (at, operand) in operands.iter().enumerate() {
                     if self.depends(operand)
@@ -180,7 +182,9 @@ impl ChainRule<'_> {
             (Op::Min | Op::Max, [first @ .., last]) if first.len() > 1 => {
                 self.forward(&nested(op, first, last), tangent)
             }
-            (Op::User(user), operands) => self.forward(&inlined(user, operands, expr)?, tangent),
+            (Op::User(user), operands) if user.derivatives().is_empty() => {
+                self.forward(&inlined(user, user.body(), operands, expr)?, tangent)
+            }
             _ => {
                 let mut terms = Vec::new();
                 for (at, operand) in operands.iter().enumerate() {
@@ -233,6 +237,10 @@ impl ChainRule<'_> {
 
     /// The partial derivative of an operator by one of its operands; `None` if its result is discrete.
     fn partial(&self, op: Op, operands: &[Expr], at: usize) -> Result<Option<Expr>> {
+        if let Op::User(user) = op {
+            let Some(terms) = user.derivatives().get(at) else { return Ok(None) };
+            return inlined(user, terms, operands, &operands[at]).map(|partial| Some(folded(&partial)));
+        }
         let info = op.info();
         let Some(text) = info.derivative.and_then(|partial| partial.get(at)) else { return Ok(None) };
         let source = Source::new(info.name, *text);
@@ -316,10 +324,10 @@ fn nested(op: Op, first: &[Expr], last: &Expr) -> Expr {
     call(op, vec![inner, last.clone()], span)
 }
 
-/// The body of a user-defined operator on operands.
-fn inlined(user: UserOp, operands: &[Expr], whole: &Expr) -> Result<Expr> {
+/// The body of a user-defined operator, or its derivative, on operands.
+fn inlined(user: UserOp, body: &[BodyTerm], operands: &[Expr], whole: &Expr) -> Result<Expr> {
     let mut terms: Vec<(Expr, usize)> = Vec::new();
-    for term in user.body() {
+    for term in body {
         let expr = match term {
             BodyTerm::Param(k) => operands.get(*k).cloned().unwrap_or_else(|| integer(0, whole.span)),
             BodyTerm::Literal(value) => Expr { kind: ExprKind::Number(*value), span: whole.span },

@@ -138,7 +138,7 @@ impl Resolver {
         }
         let operands: Vec<ExprId> = operands.into_iter().collect::<Option<_>>()?;
         match user {
-            Some(user) if !user.laws().any() => {
+            Some(user) if user.is_inlined() => {
                 let written = self.write_out(user, &operands, span)?;
                 Some(self.program.expr(written).clone())
             }

@@ -4,8 +4,8 @@ use super::super::{Expr, ExprId};
 use super::Resolver;
 use super::expressions::{literal, unknown_function, wrong_count};
 use crate::algebra::{BodyTerm, Laws, Op, Undefinable, UserOp, Value};
-use crate::diag::{Code, Diagnostic, Span, counted, did_you_mean};
-use crate::text::parser::MAX_OPERATORS;
+use crate::diag::{Code, Diagnostic, Source, Span, counted, did_you_mean};
+use crate::text::parser::{self, MAX_OPERATORS};
 use crate::text::syntax::{self, ExprKind, Name};
 use rustc_hash::FxHashMap;
 
@@ -14,6 +14,10 @@ pub(in crate::program) type Operators = FxHashMap<String, UserOp>;
 
 const LAWS: [&str; 7] =
     ["commutative", "associative", "idempotent", "identity", "left_identity", "right_identity", "annihilator"];
+
+/// What declares derivatives beside the laws.
+const DERIVATIVE: &str = "derivative";
+const DERIVATIVE_FORM: &str = "write an expression for each operand, as in `@op(derivative=(b, a))` for `a * b`";
 
 /// Names with another meaning in calls.
 const TAKEN: [&str; 9] =
@@ -29,7 +33,16 @@ pub(in crate::program) fn define_all(
     let mut failed: Vec<String> = Vec::new();
     for (k, operator) in operators.iter().enumerate() {
         let later: Vec<&Name> = operators[k + 1..].iter().map(|o| &o.name).collect();
-        let defined = read_laws(&operator.laws).and_then(|laws| define(&operator.into(), laws, known, &later));
+        let defined = read_derivatives(&operator.laws).and_then(|derivatives| {
+            let laws = read_laws(&operator.laws)?;
+            let parts = OperatorDefinition {
+                name: &operator.name,
+                params: &operator.params,
+                body: &operator.body,
+                derivatives: &derivatives,
+            };
+            define(&parts, laws, known, &later)
+        });
         match defined {
             Ok(user) => match known.get(&operator.name.text) {
                 Some(before) if *before != user => errors.push(
@@ -56,11 +69,28 @@ pub(in crate::program) struct OperatorDefinition<'a> {
     pub(in crate::program) name: &'a Name,
     pub(in crate::program) params: &'a [Name],
     pub(in crate::program) body: &'a syntax::Expr,
+    /// The derivative by each operand; empty if none is declared.
+    pub(in crate::program) derivatives: &'a [syntax::Expr],
 }
 
-impl<'a> From<&'a syntax::Operator> for OperatorDefinition<'a> {
-    fn from(operator: &'a syntax::Operator) -> OperatorDefinition<'a> {
-        OperatorDefinition { name: &operator.name, params: &operator.params, body: &operator.body }
+/// The expressions of `derivative=(a, b)`: one for each operand, which may be strings, too.
+fn read_derivatives(written: &[syntax::Law]) -> Result<Vec<syntax::Expr>, Diagnostic> {
+    let Some(law) = written.iter().find(|law| law.name.text == DERIVATIVE) else { return Ok(Vec::new()) };
+    let one = |expr: &syntax::Expr| match &expr.kind {
+        ExprKind::Str(text) => parser::parse_expression(&Source::new("derivative", text.as_str())).map_err(|errors| {
+            let message = errors.0.first().map_or(String::new(), |d| d.message.clone());
+            Diagnostic::new(Code::E0110, format!("the derivative `{text}` is not an expression: {message}"))
+                .label(expr.span, "here")
+                .help(DERIVATIVE_FORM)
+        }),
+        _ => Ok(expr.clone()),
+    };
+    match &law.value {
+        Some(syntax::Expr { kind: ExprKind::Tuple(all), .. }) => all.iter().map(one).collect(),
+        Some(expr) => Ok(vec![one(expr)?]),
+        None => Err(Diagnostic::new(Code::E0110, "`derivative` needs an expression for each operand")
+            .label(law.name.span, "here")
+            .help(DERIVATIVE_FORM)),
     }
 }
 
@@ -71,7 +101,7 @@ pub(in crate::program) fn define(
     known: &Operators,
     later: &[&Name],
 ) -> Result<UserOp, Diagnostic> {
-    let OperatorDefinition { name, params, body } = parts;
+    let OperatorDefinition { name, params, body, derivatives } = parts;
     if Op::named(&name.text).is_some() || TAKEN.contains(&name.text.as_str()) {
         return Err(Diagnostic::new(Code::E0203, format!("the name `{}` is reserved", name.text))
             .label(name.span, "a reserved word")
@@ -95,19 +125,34 @@ pub(in crate::program) fn define(
         .label(name.span, counted(params.len(), "operand"))
         .help("write `@op` without laws"));
     }
-    let mut reader = OperatorBody {
-        name,
-        params,
-        known,
-        later,
-        terms: Vec::new(),
-        sizes: Vec::new(),
-        numbers: FxHashMap::default(),
+    if !derivatives.is_empty() && derivatives.len() != params.len() {
+        let message = format!(
+            "`{}` has {}, but {}",
+            name.text,
+            counted(params.len(), "operand"),
+            counted(derivatives.len(), "derivative")
+        );
+        return Err(Diagnostic::new(Code::E0110, message)
+            .label(name.span, "one derivative for each operand")
+            .help(DERIVATIVE_FORM));
+    }
+    let read = |expr: &syntax::Expr| {
+        let mut reader = OperatorBody {
+            name,
+            params,
+            known,
+            later,
+            terms: Vec::new(),
+            sizes: Vec::new(),
+            numbers: FxHashMap::default(),
+        };
+        let root = reader.expr(expr)?;
+        Ok(reader.up_to(root))
     };
-    let root = reader.expr(body)?;
-    let terms = reader.up_to(root);
+    let terms = read(body)?;
+    let derivatives = derivatives.iter().map(read).collect::<Result<Vec<_>, Diagnostic>>()?;
     let names: Vec<&str> = params.iter().map(|p| p.text.as_str()).collect();
-    UserOp::define(&name.text, &names, terms, laws).map_err(|why| match why {
+    UserOp::define_with_derivatives(&name.text, &names, terms, laws, derivatives).map_err(|why| match why {
         Undefinable::TooMany => Diagnostic::new(Code::E0105, "this process has defined too many different operators")
             .label(name.span, "one more")
             .help("define the same operators again instead of new ones"),
@@ -149,6 +194,7 @@ fn read_laws(written: &[syntax::Law]) -> Result<Laws, Diagnostic> {
             ("left_identity", _, Some(Some(value))) => laws.left_identity = Some(value),
             ("right_identity", _, Some(Some(value))) => laws.right_identity = Some(value),
             ("annihilator", _, Some(Some(value))) => laws.annihilator = Some(value),
+            (DERIVATIVE, ..) => {}
             ("commutative" | "associative" | "idempotent", None, _) => {
                 return wrong(format!("`{text}` takes no number"), format!("write `@op({text})`"));
             }
@@ -159,7 +205,7 @@ fn read_laws(written: &[syntax::Law]) -> Result<Laws, Diagnostic> {
             _ => {
                 let help = match did_you_mean(text, LAWS) {
                     Some(meant) => format!("did you mean `{meant}`?"),
-                    None => format!("laws are {}", LAWS.join(", ")),
+                    None => format!("laws are {}; `derivative` gives the derivative by each operand", LAWS.join(", ")),
                 };
                 return wrong(format!("there is no law `{text}`"), help);
             }
