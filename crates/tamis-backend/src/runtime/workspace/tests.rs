@@ -4,7 +4,9 @@
 use super::*;
 use num_complex::Complex;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use tamis_ir::algebra::Op;
+use tamis_ir::{DType, Value};
 
 type Stream = Vec<(Vec<u64>, Value)>;
 

@@ -3,7 +3,9 @@
 
 use super::*;
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use tamis_ir::algebra::Op;
+use tamis_ir::{DType, Value};
 
 /// A deterministic pseudo-random number.
 fn number(state: &mut u64) -> u64 {
