@@ -3,6 +3,7 @@
 
 use super::model::Costs;
 use super::operand::OperandStatistics;
+use crate::lower::bind::is_grouped;
 use tamis_ir::DType;
 use tamis_ir::Value;
 use tamis_ir::algebra::{Op, eval};
@@ -198,7 +199,8 @@ impl Set {
                 let (n, share) = (place.cells(after & !before), if above > 0.0 { below / above } else { 0.0 });
                 // A window covers a part of the list.
                 let steps = share.min(n) * (extent / n.max(1.0)).min(1.0) * fewer.max(1.0);
-                Some((steps, steps * place.step(before, after, costs)))
+                let walked = place.walked(before, after) * (steps / share.max(1e-12)).min(1.0);
+                Some((steps, steps * place.step(before, after, costs) + walked * costs.list_step))
             }
             Set::And(sets) => {
                 let lists: Vec<(f64, f64)> = independent(sets, bound | 1 << index, places)
@@ -355,6 +357,17 @@ impl OperandAccess {
         }
         let new = before.count_ones() as usize..after.count_ones() as usize;
         levels[new].iter().any(|level| level.kind != LevelKind::Dense)
+    }
+
+    /// The elements that loops over the levels between two sets of bound dimensions walk to find the
+    /// ends of groups of equal coordinates.
+    fn walked(&self, before: u32, after: u32) -> f64 {
+        let levels = before.count_ones() as usize..after.count_ones() as usize;
+        let format = &self.operand.format;
+        if format.levels().len() != self.dims.len() || !levels.clone().any(|k| is_grouped(format, k)) {
+            return 0.0;
+        }
+        self.operand.entries / self.operand.distinct(before).max(1.0)
     }
 
     /// The cost of a step over the levels between two sets of bound dimensions.

@@ -149,7 +149,7 @@ impl Lowerer<'_> {
             let sparse = self.row(*tensor, level).is_some_and(|row| !row.capabilities.full);
             let all = (0..self.bounded.len() as u32).map(IndexId).filter(|i| !self.bounded[i.index()]);
             let loops = all.filter(|i| subs.iter().any(|sub| moves(sub, *i))).collect();
-            (sparse && stmts.contains(&access.stmt) && !written.contains(tensor)).then(|| SparseAccess {
+            (sparse && stmts.contains(&access.stmt) && !written.contains(tensor)).then_some(SparseAccess {
                 access: access.own,
                 tensor: *tensor,
                 stmt: access.stmt,
