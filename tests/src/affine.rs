@@ -280,8 +280,19 @@ pub fn padded(seed: u64, padding: u64) -> Case {
         let _ = writeln!(text, "{pad}{name}");
     }
     let tensor = if transposed { "O" } else { "T" };
-    let kept = |(dim, a): (usize, &Axis)| format!("{0} >= 0 and {0} < {tensor}.shape[{dim}]", a.subscript);
-    let kept: Vec<String> = axes.iter().enumerate().filter(|(_, a)| a.leaves).map(kept).collect();
+    let mut kept: Vec<String> = Vec::new();
+    for (dim, a) in axes.iter().enumerate() {
+        let tight = random.one_in(if a.leaves { 2 } else { 12 }).then(|| (random.below(4) as i64, random.below(4)));
+        let (at, by_number) = (&a.subscript, random.one_in(2));
+        kept.extend(match tight {
+            None if a.leaves => Some(format!("{at} >= 0 and {at} < {tensor}.shape[{dim}]")),
+            Some((low, less)) if by_number && !transposed => {
+                Some(format!("{low} <= {at} < {}", a.before.1.saturating_sub(less as u64)))
+            }
+            Some((low, less)) => Some(format!("{at} > {} and {at} <= {tensor}.shape[{dim}] - {}", low - 1, less + 1)),
+            None => None,
+        });
+    }
     if !kept.is_empty() {
         let _ = writeln!(text, "{pad}if {}:", kept.join(" and "));
         pad += "    ";

@@ -101,6 +101,16 @@ def spmv(A, x):
     let text = tamis::explain(&program, &Signature::of(&[&a, &x]), &CompileOptions::default())?.c()?;
     assert_eq!(y.get(&[1]), Some(Value::F64(40.0)));
     assert!(text.contains("y_value"));
+    let n = a.shape()[0];
+    let mut y = Tensor::from_dense(&[n], vec![0.0; n as usize].into(), &Format::dense(1), 0.0.into())?;
+    tamis::notation::einsum_into("y[i] += A[i,j] * x[j]", &[("A", &a), ("x", &x)], &mut y, &Default::default())?;
+
+    let mut values = vec![0.0; n as usize];
+    let mut places = [Some(tamis::compile::OutputSlice::new(&mut values, &[n])?)];
+    spmv.call_into(&[&a, &x], &mut places)?;
+    assert_eq!(y.get(&[1]), Some(Value::F64(40.0)));
+    drop(places);
+    assert_eq!(values, [3.0, 40.0]);
     Ok(())
 }
 

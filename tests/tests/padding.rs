@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use tamis_compiler::lower::ParamLayout;
 use tamis_compiler::pipeline;
-use tamis_ir::algebra::Op;
 use tamis_ir::interp::{self, Operand, Options};
 use tamis_ir::program::{
     Block, Checked, Expr, ExprId, IndexId, LoopExtent, ParamType, Protocol, StmtKind, Storage, VarId,
@@ -428,10 +427,6 @@ impl Generated {
         })
     }
 
-    fn is_zero(&self, expr: ExprId) -> bool {
-        matches!(self.program.expr(expr), Expr::Literal(value) if !value.is_truthy())
-    }
-
     /// The indices in subscripts of reads of tensors that may lead a loop.
     fn moving_indices(&self, expr: ExprId, within: bool, lets: &HashMap<VarId, ExprId>, moved: &mut Vec<IndexId>) {
         match self.program.expr(expr) {
@@ -446,8 +441,6 @@ impl Generated {
                     self.moving_indices(subscript.expr, true, lets, moved);
                 }
             }
-            // Nothing is read for a product with the number 0.
-            Expr::Call(Op::Mul, operands) if operands.iter().any(|operand| self.is_zero(*operand)) => {}
             Expr::Call(_, operands) => {
                 operands.iter().for_each(|operand| self.moving_indices(*operand, within, lets, moved));
             }
@@ -490,6 +483,55 @@ fn padding_generated_programs_adds_no_work() {
         assert!(compared > 0, "{name}");
     }
     assert!(silent.is_empty(), "{} programs\n{}", silent.len(), silent[..silent.len().min(12)].join("\n"));
+}
+
+/// The program for dimensions of a size, over vectors that store elements 1 and 3 only.
+fn of_size(text: &str, size: u64, formats: &[&str]) -> (u64, Vec<Diagnostic>) {
+    let program = Program::parse(&text.replace("SIZE", &size.to_string())).unwrap_or_else(|d| panic!("{text}\n{d:?}"));
+    let values = |fill: f64| (0..size).map(move |k| if k == 1 || k == 3 { k as f64 + 0.5 } else { fill });
+    let tensors: Vec<Tensor> = formats
+        .iter()
+        .map(|format| {
+            let format = Format::parse(format, 1).unwrap();
+            Tensor::from_dense(&[size], values(0.0).collect::<Vec<f64>>().into(), &format, Value::F64(0.0)).unwrap()
+        })
+        .collect();
+    cost(&program, &tensors).unwrap()
+}
+
+/// A run that another operand bounds is not walked where that operand stores nothing.
+#[test]
+fn runs_are_walked_at_the_coordinates_of_other_operands() {
+    for (run, value) in [("-2.0 * a[i] + s[0]", "a[i] + t[i] * b[i]"), ("a[i] * b[i] + s[0]", "b[i] * t[i] - a[i]")] {
+        let text = format!(
+            "def f(a, b, s):\n    t = tensor(\"sparse_runs\", shape=(SIZE,))\n    u = tensor(\"sparse\", shape=(SIZE,))\n    for i in _:\n        t[i] = {run}\n    for i in _:\n        u[i] = {value}\n    return u\n"
+        );
+        for formats in [["sparse", "sparse", "dense"], ["blocks", "hash", "dense"], ["sparse_runs", "sparse", "dense"]]
+        {
+            let [(before, _), (after, _)] = SIZES.map(|size| of_size(&text, size, &formats));
+            assert!(after <= before + 12, "{formats:?}: {before} statements, {after} after padding\n{text}");
+        }
+    }
+}
+
+/// An operand whose values do not matter to a statement bounds no loop: that is reported.
+#[test]
+fn operands_that_do_not_matter_are_reported() {
+    for (value, reported) in [
+        ("0.0 * a[i] + s[0]", true),
+        ("select(2 < 1, a[i], s[0] * i)", true),
+        ("0.0 * a[i] + s[0] * b[i]", false),
+        ("0.0 * a[i]", false),
+        ("0.0 * a[i] + d[i]", false),
+    ] {
+        let text = format!(
+            "def f(a, b, s, d):\n    u = tensor(\"sparse\", shape=(SIZE,))\n    for i in range(SIZE):\n        u[i] = {value}\n    return u\n"
+        );
+        let (_, warnings) = of_size(&text, SIZES[1], &["sparse", "sparse", "dense", "dense"]);
+        let found = warnings.iter().any(|d| d.code == tamis_ir::Code::E0611 && d.message.contains("that `a` stores"));
+        assert_eq!(found, reported, "{text}\n{warnings:?}");
+        assert!(reported || warnings.is_empty(), "{text}\n{warnings:?}");
+    }
 }
 
 /// A loop in which a sparse operand is only searched for is reported, unless a dense operand moves

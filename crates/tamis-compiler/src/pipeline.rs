@@ -352,7 +352,8 @@ pub struct Specialisation {
     small: Vec<bool>,
     /// Guarded subscripts that need no bounds check, because they are proven in bounds.
     inside: Vec<(TensorId, usize, ExprId)>,
-    /// Sizes that conditions may state as numbers, one for each guarded window.
+    /// Sizes that conditions state as numbers, one for each guarded window; `u64::MAX` for a number
+    /// below the size.
     stated: Vec<Option<u64>>,
     /// True if some size is so large that sums of sizes may overflow.
     huge: bool,
@@ -410,11 +411,13 @@ impl Specialisation {
                 }
             }
         }
-        let sizes = shapes.iter().flatten().filter(|_| pads(program));
+        let stated = sizes_in_guards(program, checked);
+        // Guarded windows may become padding, too.
+        let sizes = shapes.iter().flatten().filter(|_| pads(program) || !stated.is_empty());
         let small = sizes.map(|size| *size < DISJOINT_PADDING).collect();
         let inside = checked.extents.inside.clone();
         let huge = shapes.iter().flatten().any(|size| is_huge(*size));
-        let (stated, coordinates_fit) = (sizes_in_guards(program, checked), coordinates_fit(program, checked));
+        let coordinates_fit = coordinates_fit(program, checked);
         Specialisation { loops, wide, coordinates_fit, blocks, small, inside, stated, huge }
     }
 }

@@ -35,6 +35,34 @@ const SAME: &str =
     "def f(x):\n    s = scalar(0.0)\n    for i in _:\n        s += coalesce(x[~(i-1)], 0)\n    return s\n";
 const EDGES: &str = "def f(x):\n    y = tensor('sparse')\n    for i in _:\n        y[i] = x[i] + coalesce(x[~(i-1)], 1)\n    return y\n";
 
+/// A filter of 3 x 3 in the windows that a condition keeps inside.
+fn guarded(rows: &str, columns: &str) -> String {
+    let loops = "    for i in range(9):\n        for j in range(9):\n            for k in range(3):\n                for l in range(3):\n";
+    format!(
+        "def f(A):\n    O = tensor('dense', shape=(9, 9))\n{loops}                    if {rows} and {columns}:\n                        O[i,j] += A[i+k-1,j+l-1]\n    return O\n"
+    )
+}
+
+/// Bounds as sizes serve every size that is not small; a number serves its size, or all above it.
+#[test]
+fn kernels_of_guarded_windows_know_the_sizes_they_rely_on() {
+    let bounds = ("0 <= i+k-1 and i+k-1 < A.shape[0]", "0 <= j+l-1 and j+l-1 < A.shape[1]");
+    let (sizes, numbers) = (guarded(bounds.0, bounds.1), guarded("0 <= i+k-1 < 8", "2 <= j+l-1 < 7"));
+    let matrix = |m, n| vec![empty(&[m, n], "dcsr")];
+    for (text, first, second, shared) in [
+        (&sizes, matrix(9, 9), matrix(90, 12), true),
+        (&sizes, matrix(9, 9), matrix(2, 9), false),
+        (&numbers, matrix(9, 9), matrix(90, 12), true),
+        (&numbers, matrix(8, 9), matrix(9, 9), false),
+        (&numbers, matrix(9, 7), matrix(9, 9), false),
+        (&numbers, matrix(7, 9), matrix(9, 9), false),
+    ] {
+        let ((a, x), (b, y)) = (compiled(text, &first), compiled(text, &second));
+        assert_eq!(a == b, shared, "{text}\n{a:?}\n{b:?}");
+        assert!(!shared || x == y, "{text}\n{x}\n{y}");
+    }
+}
+
 #[test]
 fn equal_specialisations_have_equal_kernels() {
     // A program, two sets of shapes, and whether one kernel serves both.

@@ -135,6 +135,15 @@ impl RawStorage {
 
     /// Memory of the caller that a kernel writes in place. It is not freed.
     ///
+    /// ```
+    /// use tamis_backend::RawStorage;
+    /// use tamis_ir::{DType, kernel::Elem};
+    /// let mut y = [0.0, 1.0];
+    /// // SAFETY: the array outlives the storage, and nothing else uses it meanwhile.
+    /// let storage = unsafe { RawStorage::borrowed(Elem::Value(DType::F64), y.as_mut_ptr().cast(), 2) };
+    /// assert_eq!(storage.bytes().len(), 16);
+    /// ```
+    ///
     /// # Safety
     /// `data` points to `len` aligned elements, which outlive the storage. While it exists, no other
     /// code reads or writes them.

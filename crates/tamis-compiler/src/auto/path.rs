@@ -4,7 +4,7 @@
 use super::nest::{Inlining, Item, Scheduler};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tamis_ir::algebra::Op;
-use tamis_ir::notation::{Assignment, IndexRange};
+use tamis_ir::notation::{Assignment, IndexRange, same_all};
 use tamis_ir::text::syntax::{Expr, ExprKind, Name};
 use tamis_ir::{DType, Kind};
 
@@ -289,7 +289,7 @@ impl Scheduler<'_> {
     }
 
     /// Contracts two factors first, over the indices that occur only in them; none if there are no
-    /// such indices.
+    /// such indices. A factor that occurs several times is contracted at once.
     fn contracted(
         &mut self,
         item: &Item,
@@ -297,8 +297,11 @@ impl Scheduler<'_> {
         others: &[Expr],
         (a, b): (usize, usize),
     ) -> Option<(Item, Item)> {
-        let pair = [&tensors[a], &tensors[b]];
-        let rest: Vec<&Expr> = tensors.iter().enumerate().filter(|(k, _)| *k != a && *k != b).map(|(_, e)| e).collect();
+        let same = |e: &Expr, k: usize| same_all(std::slice::from_ref(e), &tensors[k..=k]);
+        let (pair, rest): (Vec<&Expr>, Vec<&Expr>) = tensors.iter().partition(|e| same(e, a) || same(e, b));
+        if rest.is_empty() {
+            return None;
+        }
         let (free, reduced) = (item.assignment.free(), item.assignment.reduced());
         let in_pair = |index: &String| pair.iter().any(|e| uses(e, index, false));
         let in_rest = |index: &String| rest.iter().any(|e| uses(e, index, false));
@@ -314,7 +317,7 @@ impl Scheduler<'_> {
         let span = item.assignment.span;
         let subscripts: Vec<Expr> = kept.iter().map(|name| Expr { kind: ExprKind::Name(name.clone()), span }).collect();
         let name = Name { text: self.next_name(), span };
-        let body = product(pair.into_iter().cloned().collect())?;
+        let body = product(pair.iter().copied().cloned().collect())?;
         let first = Assignment {
             target: name.clone(),
             subscripts: subscripts.clone(),

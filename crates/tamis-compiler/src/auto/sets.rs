@@ -3,6 +3,7 @@
 
 use super::model::Costs;
 use super::operand::OperandStatistics;
+use crate::lower::bind::is_grouped;
 use tamis_ir::DType;
 use tamis_ir::Value;
 use tamis_ir::algebra::{Op, eval};
@@ -155,7 +156,7 @@ impl Set {
                 }
                 (place.operand.distinct(dims) / cells).min(1.0) * place.meets(bound)
             }
-            Set::And(sets) => sets.iter().map(|set| set.likely(bound, places)).product(),
+            Set::And(sets) => independent(sets, bound, places).map(|set| set.likely(bound, places)).product(),
             Set::Or(sets) => 1.0 - sets.iter().map(|set| 1.0 - set.likely(bound, places)).product::<f64>(),
         }
     }
@@ -198,15 +199,17 @@ impl Set {
                 let (n, share) = (place.cells(after & !before), if above > 0.0 { below / above } else { 0.0 });
                 // A window covers a part of the list.
                 let steps = share.min(n) * (extent / n.max(1.0)).min(1.0) * fewer.max(1.0);
-                Some((steps, steps * place.step(before, after, costs)))
+                let walked = place.walked(before, after) * (steps / share.max(1e-12)).min(1.0);
+                Some((steps, steps * place.step(before, after, costs) + walked * costs.list_step))
             }
             Set::And(sets) => {
-                let lists: Vec<(f64, f64)> =
-                    sets.iter().filter_map(|set| set.steps(bound, index, extent, places, costs)).collect();
+                let lists: Vec<(f64, f64)> = independent(sets, bound | 1 << index, places)
+                    .filter_map(|set| set.steps(bound, index, extent, places, costs))
+                    .collect();
                 match lists.len() {
                     0 => None,
                     1 => Some(lists[0]),
-                    _ => Some(merged(lists.into_iter(), costs)),
+                    _ => Some(merged(until_first_end(&lists), costs)),
                 }
             }
             Set::Or(sets) => {
@@ -233,6 +236,30 @@ enum ListAccess {
     Searched(f64),
 }
 
+/// The sets of an intersection without those that another one implies while these loops are bound:
+/// `A[i,j]` and `A[i,k]` are one set of `i`.
+fn independent<'a>(sets: &'a [Set], loops: u32, places: &'a [OperandAccess]) -> impl Iterator<Item = &'a Set> {
+    let implies = move |a: &Set, b: &Set| match (a, b) {
+        (Set::Stored(a), Set::Stored(b)) => places[*a].implies(&places[*b], loops),
+        _ => false,
+    };
+    let implied = move |(k, set): (usize, &Set)| {
+        let mut others = sets.iter().enumerate().filter(|(other, _)| *other != k);
+        others.any(|(other, by)| implies(by, set) && (other < k || !implies(set, by)))
+    };
+    sets.iter().enumerate().filter(move |(k, set)| !implied((*k, set))).map(|(_, set)| set)
+}
+
+/// The steps and costs of lists that are walked until the first of them ends: of `n` coordinates,
+/// the last one is at about `n / (n + 1)` of the extent.
+fn until_first_end(lists: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
+    (0..lists.len()).map(|k| {
+        let others = lists.iter().enumerate().filter(|(other, _)| *other != k);
+        let share: f64 = others.map(|(_, (steps, _))| steps / (steps + 1.0)).fold(1.0, f64::min);
+        (lists[k].0 * share, lists[k].1 * share)
+    })
+}
+
 /// The steps and the cost of co-iterating several lists.
 fn merged(lists: impl Iterator<Item = (f64, f64)>, costs: &Costs) -> (f64, f64) {
     let (steps, cost) = lists.fold((0.0, 0.0), |(steps, cost), (s, c)| (steps + s, cost + c));
@@ -244,6 +271,18 @@ impl OperandAccess {
     pub fn bound(&self, loops: u32) -> u32 {
         let known = |mask: &u32| mask & !loops == 0;
         self.dims.iter().enumerate().filter(|(_, mask)| known(mask)).fold(0, |dims, (d, _)| dims | 1 << d)
+    }
+
+    /// True if coordinates of these loops that this access stores are stored by another one, too:
+    /// it reads the same tensor, at the same subscripts as far as the other one's are bound.
+    fn implies(&self, other: &OperandAccess, loops: u32) -> bool {
+        let (here, there) = (self.bound(loops), other.bound(loops));
+        let same = |d: usize| same_all(&self.subscripts[d..=d], &other.subscripts[d..=d]);
+        self.tensor == other.tensor
+            && self.relaid == other.relaid
+            && there & !here == 0
+            && (0..other.dims.len()).filter(|d| there & 1 << d != 0).all(same)
+            && other.windows(loops).next().is_none()
     }
 
     /// The dimensions whose affine subscripts these loops bind partially, with the width of the
@@ -318,6 +357,17 @@ impl OperandAccess {
         }
         let new = before.count_ones() as usize..after.count_ones() as usize;
         levels[new].iter().any(|level| level.kind != LevelKind::Dense)
+    }
+
+    /// The elements that loops over the levels between two sets of bound dimensions walk to find the
+    /// ends of groups of equal coordinates.
+    fn walked(&self, before: u32, after: u32) -> f64 {
+        let levels = before.count_ones() as usize..after.count_ones() as usize;
+        let format = &self.operand.format;
+        if format.levels().len() != self.dims.len() || !levels.clone().any(|k| is_grouped(format, k)) {
+            return 0.0;
+        }
+        self.operand.entries / self.operand.distinct(before).max(1.0)
     }
 
     /// The cost of a step over the levels between two sets of bound dimensions.

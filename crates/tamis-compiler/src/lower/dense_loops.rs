@@ -96,13 +96,66 @@ impl Lowerer<'_> {
             let warning = self.searched_loop_warning(index, &searched, cause);
             return self.warnings.push(self.program.origin.attach(warning));
         }
-        let Some(first) = self.sparse_along[index.index()].first().cloned() else { return };
+        let along = self.sparse_along[index.index()].first().cloned();
+        let (first, is_read) = match along {
+            Some(first) => (first, true),
+            None => match self.unread_access(index, body) {
+                Some(unread) => (unread, false),
+                None => return,
+            },
+        };
         if self.warned.contains(&first.access) || self.stores_iterations(index, &first, body) {
             return;
         }
         self.warned.push(first.access);
-        let warning = self.dense_loop_warning(index, &first, body);
+        let warning = match is_read {
+            true => self.dense_loop_warning(index, &first, body),
+            false => self.unread_loop_warning(index, &first),
+        };
         self.warnings.push(self.program.origin.attach(warning));
+    }
+
+    /// Records the accesses that simplification of the whole program removed, as the one in
+    /// `0 * A[i]`.
+    pub(super) fn record_unread(&mut self, before: &[Step], after: &[Step]) {
+        let mut left: Vec<u32> = Vec::new();
+        visit_live(after, &mut |node| {
+            if let Node::Access(access) = node {
+                left.push(access.own);
+            }
+        });
+        let mut unread: Vec<PartialAccess> = Vec::new();
+        visit_steps(before, &mut |node| {
+            if let Node::Access(access) = node
+                && !left.contains(&access.own)
+            {
+                unread.push((**access).clone());
+            }
+        });
+        self.unread = unread;
+    }
+
+    /// A sparse access that a loop would move along, if simplification had not removed it from the
+    /// statements of its body.
+    fn unread_access(&self, index: IndexId, body: &[Step]) -> Option<SparseAccess> {
+        let (mut written, mut stmts) = (declared(body), Vec::new());
+        visit_assigns(body, &mut |target, _| {
+            written.push(target.tensor);
+            stmts.push(target.stmt);
+        });
+        self.unread.iter().find_map(|access| {
+            let ReadSource::Tensor(tensor, subs) = &access.source else { return None };
+            let level = subs.iter().position(|sub| moves(sub, index) && sub.protocol != Some(Protocol::Follow))?;
+            let sparse = self.row(*tensor, level).is_some_and(|row| !row.capabilities.full);
+            let all = (0..self.bounded.len() as u32).map(IndexId).filter(|i| !self.bounded[i.index()]);
+            let loops = all.filter(|i| subs.iter().any(|sub| moves(sub, *i))).collect();
+            (sparse && stmts.contains(&access.stmt) && !written.contains(tensor)).then_some(SparseAccess {
+                access: access.own,
+                tensor: *tensor,
+                stmt: access.stmt,
+                loops,
+            })
+        })
     }
 
     /// An access to a sparse level that a loop moves along by random access only, unless a dense
@@ -265,6 +318,19 @@ impl Lowerer<'_> {
         d.help(format!(
             "or store that dimension of `{name}` as `dense`, or write `follow(...)` if the search is intended"
         ))
+    }
+
+    fn unread_loop_warning(&self, index: IndexId, sparse: &SparseAccess) -> Diagnostic {
+        let program = self.program;
+        let name = &program.tensor(sparse.tensor).name;
+        let fill = self.bound[sparse.tensor.index()].fill;
+        Diagnostic::warning(Code::E0611, self.extent_message(index, sparse.tensor))
+            .label(program.origin.stmt(sparse.stmt), format!("`{name}` is read here"))
+            .note(format!(
+                "the value does not depend on `{name}`, as `0 * {name}[...]` does not, so nothing bounds the loop"
+            ))
+            .help(format!("guard the statement with `{name}[...] != {fill}` if only stored elements matter"))
+            .help("or write a constant to a tensor with that fill value, or to runs")
     }
 
     /// The first line of a warning.

@@ -37,6 +37,7 @@ mod run;
 mod run_algebra;
 pub(crate) mod saturate;
 mod scatter;
+mod segment_gaps;
 mod segments;
 pub(crate) mod sequence;
 mod shared_sparsity;
@@ -51,6 +52,7 @@ mod thunk;
 mod unordered_lists;
 mod visit_counts;
 mod window;
+mod window_masks;
 mod write_plan;
 
 pub use bind::{BoundStorage, BoundTensor, ParamLayout, SizeParam};
@@ -201,7 +203,9 @@ fn lower_with(
         lowerer.partition_loop(&body)?;
     }
     lowerer.set_up();
-    for step in simplify::root(body, policy) {
+    let simplified = simplify::root(body.clone(), policy);
+    lowerer.record_unread(&body, &simplified);
+    for step in simplified {
         lowerer.step(step);
     }
     lowerer.store_scalars();
@@ -308,6 +312,7 @@ fn start<'a>(
         warnings: Vec::new(),
         warned: Vec::new(),
         sparse_along: vec![Vec::new(); program.indices.len()],
+        unread: Vec::new(),
         errors: Vec::new(),
     };
     Ok((lowerer, sizes))
@@ -399,6 +404,8 @@ struct Lowerer<'a> {
     warned: Vec<u32>,
     /// The sparse accesses that can bound the loop over each index, while that loop is lowered.
     sparse_along: Vec<Vec<dense_loops::SparseAccess>>,
+    /// The accesses that simplification of the whole program removed.
+    unread: Vec<node::PartialAccess>,
     errors: Vec<Diagnostic>,
 }
 

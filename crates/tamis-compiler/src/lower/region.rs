@@ -100,6 +100,7 @@ impl Lowerer<'_> {
             }
             other => other,
         });
+        let body = self.cut_windows(index, body);
         self.warn_of_open_windows(&body, index);
         let body = self.limit_copies(body);
         self.report_looplets(index, &body);
@@ -156,7 +157,7 @@ impl Lowerer<'_> {
     }
 
     /// The number of subregions with work that a looplet splits a loop into.
-    fn subregion_count(&mut self, steps: &[Step], id: u32, looplet: &Looplet) -> usize {
+    pub(super) fn subregion_count(&mut self, steps: &[Step], id: u32, looplet: &Looplet) -> usize {
         match looplet {
             Looplet::Thunk { body, .. } => self.subregion_count(steps, id, body),
             Looplet::Switch { then, .. } => self.subregion_count(steps, id, then),

@@ -10,9 +10,7 @@
 
 use super::Lowerer;
 use super::node::{Node, PartialAccess, ReadSource, Step, map_steps, visit_steps};
-use super::region::{COPIES, Presence, Region};
-use super::run_algebra::depends;
-use super::simplify;
+use super::region::{Presence, Region};
 use tamis_ir::algebra::{DType, Op, Value};
 use tamis_ir::kernel::{ExprId, Hint, Stmt, VarId};
 use tamis_ir::looplet::{Extents, Looplet, Payload, Phase, Segments, Stepper};
@@ -59,9 +57,11 @@ impl Lowerer<'_> {
                 let both = [&ids[..], &lists.iter().map(|(id, _)| *id).collect::<Vec<_>>()].concat();
                 let points = lists.iter().filter_map(|(id, list)| Some((*id, as_segments(list)?)));
                 let all: Vec<(u32, Segments)> = found.iter().cloned().chain(points).collect();
-                let split = !gaps.is_empty()
-                    && all.len() == both.len()
-                    && self.splits_into_constant_gaps(region, &steps, &both);
+                let split = all.len() == both.len()
+                    && match gaps.is_empty() {
+                        true => self.lists_bound_runs(&steps, &found, &lists),
+                        false => self.splits_into_constant_gaps(region, &steps, &both),
+                    };
                 if split {
                     self.record_ordered_walk(region, &lists, &steps);
                 }
@@ -111,12 +111,6 @@ impl Lowerer<'_> {
         self.conditional += 1;
         self.intersect_segments(region, lead, steps);
         self.conditional -= 1;
-    }
-
-    /// True if a split at every coordinate of the lists leaves constant gaps, or gaps without work.
-    fn splits_into_constant_gaps(&mut self, region: Region, steps: &[Step], ids: &[u32]) -> bool {
-        let rest = self.without(steps, ids);
-        rest.is_empty() || self.collapses(region.index, &rest)
     }
 
     /// Splits a region at every coordinate of its lists, if all can be represented as segments.
@@ -471,25 +465,8 @@ impl Lowerer<'_> {
         self.b.emit(Stmt::While { cond, body });
     }
 
-    /// True if gaps between segments are lowered separately: iterations in a gap are all the same,
-    /// so a gap is one step, and iterations inside of segments are not.
-    fn separates_gaps(&mut self, region: Region, found: &[(u32, Segments)], steps: &[Step], gaps: &[Step]) -> bool {
-        if self.copies * 2 > COPIES || !self.collapses(region.index, gaps) {
-            return false;
-        }
-        let zero = self.b.int(0);
-        let mut inside = steps.to_vec();
-        for (id, segments) in found {
-            if segments.overlapping() || segments.set().is_some() || segments.child(&mut self.b, zero).is_none() {
-                return true;
-            }
-            inside = self.replace(inside, *id, &Payload::Fill, None);
-        }
-        !self.collapses(region.index, &inside)
-    }
-
     /// Resolves all segments at their cursors, over a subregion.
-    fn enter_all(
+    pub(super) fn enter_all(
         &mut self,
         mut steps: Vec<Step>,
         cursors: &[SegmentCursor],
@@ -501,51 +478,6 @@ impl Lowerer<'_> {
             steps = self.enter(steps, cursor.id, &cursor.segments, (q, *end), *present);
         }
         steps
-    }
-
-    /// The presence of segments whose contents vary along the subregion, and the statements where
-    /// none of them is present, if those collapse into one iteration and the others do not.
-    fn constant_part(
-        &mut self,
-        subregion: Region,
-        cursors: &[SegmentCursor],
-        ends: &[ExprId],
-        present: &[Option<ExprId>],
-        steps: &[Step],
-    ) -> (Vec<ExprId>, Option<Vec<Step>>) {
-        // Coordinate lists and runs have constant contents.
-        let may_move =
-            |w: &SegmentCursor| matches!(w.segments.extents, Extents::Blocks { .. }) || w.segments.scale != 1;
-        let windows = cursors.iter().any(|w| w.segments.window.is_some() || w.segments.set().is_some());
-        if windows || self.copies * 2 > COPIES || !cursors.iter().any(may_move) {
-            return (Vec::new(), None);
-        }
-        let before = self.b.clone();
-        let entered = self.enter_all(steps.to_vec(), cursors, ends, present);
-        self.b = before;
-        let mut ids: Vec<u32> = Vec::new();
-        visit_steps(&entered, &mut |node| {
-            if let Node::Access(access) = node
-                && depends(node, subregion.index)
-            {
-                ids.push(access.id);
-            }
-        });
-        let moves = |cursor: &SegmentCursor| ids.contains(&cursor.id);
-        let moving: Option<Vec<ExprId>> =
-            cursors.iter().zip(present).filter(|(cursor, _)| moves(cursor)).map(|(_, present)| *present).collect();
-        let Some(moving) = moving.filter(|moving| !moving.is_empty()) else { return (Vec::new(), None) };
-        let gone: Vec<u32> = cursors.iter().filter(|cursor| moves(cursor)).map(|cursor| cursor.id).collect();
-        let rest = self.without(steps, &gone);
-        let kept: Vec<usize> = (0..cursors.len()).filter(|k| !moves(&cursors[*k])).collect();
-        let mut constant_part = rest;
-        for k in kept {
-            let q = self.b.get(cursors[k].position);
-            constant_part = self.enter(constant_part, cursors[k].id, &cursors[k].segments, (q, ends[k]), present[k]);
-        }
-        let constant_part = simplify::steps(constant_part, self.policy);
-        let same = !constant_part.is_empty() && self.collapses(subregion.index, &constant_part);
-        (moving, same.then_some(constant_part))
     }
 
     /// A subregion; structures that do not split it are moved to its start first.
@@ -593,7 +525,7 @@ impl Lowerer<'_> {
     }
 
     /// Resolves a segment over a subregion of it.
-    fn enter(
+    pub(super) fn enter(
         &mut self,
         steps: Vec<Step>,
         id: u32,

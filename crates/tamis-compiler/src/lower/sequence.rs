@@ -28,7 +28,8 @@ impl Lowerer<'_> {
         let mut start = region.start;
         let mut before = Some(region.start);
         let (copies, zero) = (self.copies, self.b.int(0));
-        self.copies *= phases.len();
+        let working = phases.iter().filter(|phase| self.subregion_count(&steps, id, &phase.body) > 0).count();
+        self.copies *= working.max(1);
         let mut completeness = self.begin_subregions();
         for phase in phases {
             let stop = match phase.stop {

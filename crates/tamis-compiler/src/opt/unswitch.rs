@@ -1,13 +1,15 @@
 //! Loop unswitching: a loop-invariant condition is tested before the loop.
 //!
 //! `for i { names; if c { x } else { y } }` becomes `if c { for i { names; x } } else { for i {
-//! names; y } }`, if nothing in the loop changes `c` and `c` loads no element (which need not exist
-//! if the loop has no iterations). Only names are duplicated.
+//! names; y } }`, if nothing in the loop changes `c` and every element that `c` loads exists even
+//! if the loop has no iterations. Only names are duplicated; without an `else`, variables that the
+//! body starts with move along.
 //!
 //! [`drop_redundant_guards`] does the reverse: a guard that only tests whether a loop has
 //! iterations is removed, if nothing was hoisted between the guard and the loop.
 
 use super::effects::Effects;
+use super::in_bounds::{InBounds, InBoundsPass};
 use super::{Editor, Options, clone, cost, fold};
 use rustc_hash::FxHashMap;
 use tamis_ir::algebra::Op;
@@ -17,14 +19,16 @@ use tamis_ir::kernel::{Block, Expr, ExprId, Kernel, Stmt, VarId};
 const OPERATIONS: usize = 12;
 
 pub(super) fn run(kernel: Kernel, options: &Options) -> Kernel {
+    let reach = InBounds::new(&kernel);
     let (editor, body) = Editor::new(kernel, options);
-    let mut pass = Unswitch { editor };
+    let mut pass = Unswitch { editor, reach };
     let body = pass.block(body);
     pass.editor.finish(body)
 }
 
 struct Unswitch {
     editor: Editor,
+    reach: InBounds,
 }
 
 /// Replaces `if a < b { for i in a..b }` by the loop.
@@ -58,18 +62,22 @@ fn is_trip_guard(kernel: &Kernel, cond: ExprId, then: &Block) -> bool {
     }
 }
 
-impl Unswitch {
+impl InBoundsPass for Unswitch {
+    fn parts(&mut self) -> (&Kernel, &mut InBounds) {
+        (self.editor.kernel(), &mut self.reach)
+    }
+
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block {
-            for inner in stmt.blocks_mut() {
-                *inner = self.block(std::mem::take(inner));
-            }
+            self.inside(&mut stmt);
             out.extend(self.stmt(stmt));
         }
         out
     }
+}
 
+impl Unswitch {
     /// Unswitches a loop; none if its body becomes empty.
     fn stmt(&mut self, stmt: Stmt) -> Option<Stmt> {
         let Stmt::For { var, start, stop, mut body, hint } = stmt else { return Some(stmt) };
@@ -105,12 +113,16 @@ impl Unswitch {
 
     /// The loop-invariant condition of the `if` that is the whole body, apart from declarations.
     fn invariant_condition(&mut self, counter: VarId, body: &Block) -> Option<ExprId> {
-        let (Stmt::If { cond, .. }, names) = body.split_last()? else { return None };
+        let (Stmt::If { cond, otherwise, .. }, names) = body.split_last()? else { return None };
         let mut meanings: FxHashMap<VarId, ExprId> = FxHashMap::default();
         for stmt in names {
             let Stmt::Let { var, value } = stmt else { return None };
             if self.editor.kernel().var(*var).mutable {
-                return None;
+                // It moves, but is not duplicated.
+                if !otherwise.is_empty() {
+                    return None;
+                }
+                continue;
             }
             let value = self.meaning(*value, &meanings);
             meanings.insert(*var, value);
@@ -119,8 +131,20 @@ impl Unswitch {
         let mut effects = Effects::of(body);
         effects.declared.push(counter);
         let kernel = self.editor.kernel();
-        let cheap = cost::operations(kernel, cond, OPERATIONS) <= OPERATIONS && !cost::has_load(kernel, cond);
-        (cheap && !effects.touch(kernel, cond)).then_some(cond)
+        let cheap = cost::operations(kernel, cond, OPERATIONS) <= OPERATIONS;
+        (cheap && !effects.touch(kernel, cond) && self.elements_exist(cond, &effects)).then_some(cond)
+    }
+
+    /// True if every element that a condition loads exists before a loop with these effects.
+    fn elements_exist(&self, cond: ExprId, effects: &Effects) -> bool {
+        let kernel = self.editor.kernel();
+        let mut all = true;
+        kernel.visit_expr(cond, &mut |expr| {
+            if let Expr::Load(buffer, index) = expr {
+                all &= !effects.grown.contains(buffer) && self.reach.has(kernel, *buffer, *index);
+            }
+        });
+        all
     }
 
     fn meaning(&mut self, id: ExprId, names: &FxHashMap<VarId, ExprId>) -> ExprId {
@@ -135,6 +159,8 @@ impl Unswitch {
 mod tests {
     use super::super::testing::{Make, after};
     use super::*;
+    use tamis_ir::Value;
+    use tamis_ir::kernel::Assumption;
 
     #[test]
     fn what_does_not_change_is_asked_once() {
@@ -159,6 +185,35 @@ mod tests {
             "    for i_2 in 0..n",
             "        let twice_2: i64 = m + m",
             "        y[twice_2] = 1.0",
+        ];
+        assert_eq!(after(&[run], make), expected);
+    }
+
+    /// An accumulator that the body starts with moves, and so does a load of an element that exists.
+    #[test]
+    fn variables_and_elements_that_exist_do_not_matter() {
+        let mut make = Make::new();
+        let (zero, n, one) = (make.int(0), make.n, make.float(1.0));
+        make.b.assume(Assumption::Length { buffer: make.x, least: n });
+        make.count("k", zero, n, |make, k| {
+            make.count("i", zero, n, |make, i| {
+                let value = make.b.variable("value", Value::F64(0.0));
+                let element = make.load(make.x, k);
+                let cond = make.call(Op::Lt, &[element, one]);
+                make.when(cond, |make| {
+                    make.b.assign(value, one);
+                    let value = make.b.get(value);
+                    make.b.store(make.y, i, value);
+                });
+            });
+        });
+        let expected = [
+            "for k in 0..n",
+            "    if x[k] < 1.0",
+            "        for i in 0..n",
+            "            var value: f64 = 0.0",
+            "            value = 1.0",
+            "            y[i] = value",
         ];
         assert_eq!(after(&[run], make), expected);
     }

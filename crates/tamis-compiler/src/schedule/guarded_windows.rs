@@ -18,14 +18,15 @@
 //! A comparison of several indices is a mask of the innermost loop alone, so the loops around it
 //! would visit every window. A permissive read is padding: its windows are found by what is stored,
 //! and the new condition is a constant in bounds and out of bounds. A comparison disappears only if
-//! it is exactly a bound of the dimension, and both bounds are there. A number is a bound if it is
-//! the size of the dimension, which the kernel is then specialised for ([`sizes_in_guards`]). Other
-//! comparisons stay. Nothing changes if another subscript needs the check, or if the read is
-//! permissive in another dimension.
+//! it is exactly a bound of the dimension. One that implies a bound, such as `i + k < 10` or
+//! `3 <= i + k`, stays beside the permissive read, and so do the comparisons around a read that is
+//! permissive in another dimension. Both bounds must be there. A number is compared with the size of
+//! the dimension, which the kernel is then specialised for ([`sizes_in_guards`]). Other comparisons
+//! stay, and nothing changes if another subscript needs the check.
 
 use tamis_ir::algebra::Op;
 use tamis_ir::program::{
-    Access, Block, Checked, Comparison, Expr, ExprId, Extent, IndexId, Masks, Program, Stmt, StmtId, StmtKind,
+    Access, Block, Checked, Comparison, Expr, ExprId, Extent, IndexId, Mask, Masks, Program, Stmt, StmtId, StmtKind,
     TensorId, visit_block,
 };
 use tamis_ir::{DType, Value};
@@ -81,35 +82,24 @@ pub fn relax_guards(program: &Program, checked: &Checked) -> Option<Program> {
 }
 
 /// For each subscript of several indices under a condition, the size of its dimension if a number in
-/// the condition may be that size: kernels are specialised for it.
+/// the condition is that size, and [`u64::MAX`] if one is below it: kernels are specialised for
+/// that.
 pub(crate) fn sizes_in_guards(program: &Program, checked: &Checked) -> Vec<Option<u64>> {
-    let mut found = Vec::new();
-    program.visit(&mut |stmt| {
-        let Some(guard) = Guard::of(program, stmt) else { return };
-        let numbers: Vec<i64> = guard.conjuncts.iter().flat_map(|id| numbers_in(program, *id)).collect();
-        for window in &guard.windows {
-            let size = checked.extents.shapes[window.tensor.index()].get(window.dim).copied();
-            // Sums move constants from one side of a comparison to the other.
-            let is_near = |number: &i64| size.is_some_and(|size| number.abs_diff(size as i64) <= NEAR);
-            found.push(numbers.iter().any(is_near).then_some(size).flatten());
-        }
-    });
-    found
-}
-
-/// How far the constants of a subscript may move a bound.
-const NEAR: u64 = 64;
-
-fn numbers_in(program: &Program, id: ExprId) -> Vec<i64> {
-    let mut found = Vec::new();
-    let mut open = vec![id];
-    while let Some(id) = open.pop() {
-        match program.expr(id) {
-            Expr::Literal(value) => found.extend(value.as_i64()),
-            expr => open.extend(expr.operands()),
-        }
+    let mut guards: Vec<Guard> = Vec::new();
+    program.visit(&mut |stmt| guards.extend(Guard::of(program, stmt)));
+    if guards.is_empty() {
+        return Vec::new();
     }
-    found
+    let mut stated = program.clone();
+    guards.iter_mut().for_each(|guard| guard.state_bounds(&mut stated, checked));
+    let mut masks = Masks::new(&stated);
+    guards.iter_mut().for_each(|guard| guard.match_bounds(&mut masks));
+    let size = |window: &GuardedWindow| match window.checked_by[1]? {
+        Check { by_number: false, .. } => None,
+        Check { exact: false, .. } => Some(u64::MAX),
+        Check { .. } => checked.extents.shapes[window.tensor.index()].get(window.dim).copied(),
+    };
+    guards.iter().flat_map(|guard| &guard.windows).map(size).collect()
 }
 
 /// Statements under a condition that may hold bounds checks.
@@ -133,8 +123,18 @@ struct GuardedWindow {
     subscript: ExprId,
     /// From below, from above, and from above as a number.
     bounds: Option<[ExprId; 3]>,
-    /// The conjuncts that are its bounds.
-    checked_by: [Option<usize>; 2],
+    /// The conjuncts that are or imply its bounds.
+    checked_by: [Option<Check>; 2],
+}
+
+/// A conjunct that implies a bound.
+#[derive(Clone, Copy)]
+struct Check {
+    conjunct: usize,
+    /// It is the bound.
+    exact: bool,
+    /// It is compared with the bound as a number.
+    by_number: bool,
 }
 
 impl GuardedWindow {
@@ -161,11 +161,7 @@ impl Guard {
     }
 
     fn add_windows(&mut self, program: &Program, read: ExprId, access: &Access) {
-        // A read that may be missing anyway does not tell whether a condition holds.
-        if access.subscripts.iter().any(|subscript| subscript.permissive) {
-            return;
-        }
-        for (dim, subscript) in access.subscripts.iter().enumerate() {
+        for (dim, subscript) in access.subscripts.iter().enumerate().filter(|(_, subscript)| !subscript.permissive) {
             let mut indices: Vec<IndexId> = Vec::new();
             indices_of(program, subscript.expr, &mut indices);
             let known = self.windows.iter().any(|window| window.read == read && window.dim == dim);
@@ -188,10 +184,19 @@ impl Guard {
         reads
     }
 
-    /// The conjuncts that are bounds of a read.
-    fn bounds_of(&self, read: ExprId) -> Vec<usize> {
-        let windows = self.windows.iter().filter(|window| window.read == read && window.is_guarded());
-        windows.flat_map(|window| window.checked_by.into_iter().flatten()).collect()
+    /// The conjuncts that imply the bounds of a read.
+    fn checks_of(&self, read: ExprId) -> impl Iterator<Item = Check> {
+        let windows = self.windows.iter().filter(move |window| window.read == read && window.is_guarded());
+        windows.flat_map(|window| window.checked_by.into_iter().flatten())
+    }
+
+    /// The conjuncts that a read replaces: its bounds, unless it may be missing for other reasons,
+    /// so that it does not tell whether they hold.
+    fn replaced_by(&self, program: &Program, read: ExprId) -> Vec<usize> {
+        match is_permissive(program, read) {
+            true => Vec::new(),
+            false => self.checks_of(read).filter(|check| check.exact).map(|check| check.conjunct).collect(),
+        }
     }
 
     /// True if some window of a tensor of several dimensions is checked, and no other subscript of
@@ -222,7 +227,7 @@ impl Guard {
             // A read is checked after its last bound only.
             let mut open = vec![*conjunct];
             visit_reads(program, &mut open, &mut |read, access| {
-                let checked = self.bounds_of(read).iter().all(|bound| *bound < place);
+                let checked = self.checks_of(read).all(|check| check.conjunct < place);
                 relaxable &= safe(access, Some(read).filter(|_| checked));
             });
         }
@@ -250,11 +255,50 @@ impl Guard {
             let Some(bounds) = window.bounds else { continue };
             let [low, high, literal] = bounds.map(|bound| {
                 let wanted = masks.comparison(bound)?;
-                known.iter().position(|comparison| comparison.as_ref() == Some(&wanted))
+                let check = |(conjunct, comparison): (usize, &Option<Comparison>)| {
+                    let exact = implies(comparison.as_ref()?, &wanted)?;
+                    Some(Check { conjunct, exact, by_number: false })
+                };
+                let mut checks: Vec<Check> = known.iter().enumerate().filter_map(check).collect();
+                checks.sort_by_key(|check| !check.exact);
+                checks.first().copied()
             });
+            let literal = literal.map(|check| Check { by_number: true, ..check });
             window.checked_by = [low, high.or(literal)];
         }
     }
+}
+
+/// True if a comparison is the same as another one, false if it only implies it, none if it does
+/// not.
+fn implies(comparison: &Comparison, wanted: &Comparison) -> Option<bool> {
+    let (Comparison::One(mask), Comparison::One(wanted)) = (comparison, wanted) else { return None };
+    if (mask.index, mask.divisor, &mask.bound.terms) != (wanted.index, wanted.divisor, &wanted.bound.terms) {
+        return None;
+    }
+    let [low, high] = range_of(mask)?;
+    match range_of(wanted)? {
+        [Some(least), None] => low.filter(|low| *low >= least).map(|low| low == least && high.is_none()),
+        [None, Some(stop)] => high.filter(|high| *high <= stop).map(|high| high == stop && low.is_none()),
+        _ => None,
+    }
+}
+
+/// The least constant of the range that a mask permits, and one past the greatest.
+fn range_of(mask: &Mask) -> Option<[Option<i64>; 2]> {
+    let (here, after) = (mask.bound.constant, mask.bound.constant + 1);
+    Some(match mask.op {
+        Op::Ge => [Some(here), None],
+        Op::Gt => [Some(after), None],
+        Op::Lt => [None, Some(here)],
+        Op::Le => [None, Some(after)],
+        Op::Eq => [Some(here), Some(after)],
+        _ => return None,
+    })
+}
+
+fn is_permissive(program: &Program, read: ExprId) -> bool {
+    matches!(program.expr(read), Expr::Read(access) if access.subscripts.iter().any(|subscript| subscript.permissive))
 }
 
 fn conjuncts(program: &Program, id: ExprId, found: &mut Vec<ExprId>) {
@@ -326,7 +370,7 @@ fn relaxed_condition(program: &mut Program, checked: &Checked, guard: &Guard) ->
     let reads = guard.guarded_reads();
     let (mut covered, mut places): (Vec<usize>, Vec<(usize, ExprId)>) = (Vec::new(), Vec::new());
     for read in &reads {
-        let bounds = guard.bounds_of(*read);
+        let bounds = guard.replaced_by(program, *read);
         if let Some(first) = bounds.iter().min()
             && bounds.iter().any(|bound| !covered.contains(bound))
         {
@@ -363,9 +407,11 @@ fn permissive(program: &mut Program, checked: &Checked, guard: &Guard, read: Exp
     Some((read, program.exprs.intern(Expr::Literal(zero))))
 }
 
-/// A permissive read with a value out of bounds.
+/// A permissive read with a value out of bounds, unless it has one where it may be missing anyway.
 fn with_default(program: &mut Program, checked: &Checked, guard: &Guard, read: ExprId) -> ExprId {
+    let given = is_permissive(program, read);
     match permissive(program, checked, guard, read) {
+        Some((read, _)) if given => read,
         Some((read, zero)) => program.exprs.intern(Expr::Call(Op::Coalesce, vec![read, zero])),
         None => read,
     }

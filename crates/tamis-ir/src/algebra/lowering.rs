@@ -134,8 +134,8 @@ pub enum Lowering<E> {
 ///
 /// ```
 /// use tamis_ir::algebra::{C, Form, Lowering, Op};
-/// let Form::Elementwise(exp) = &Op::Exp.info().form else { panic!() };
-/// assert_eq!(exp.float, Lowering::Call { c: C::Function("exp") });
+/// let Form::Elementwise(sinh) = &Op::Sinh.info().form else { panic!() };
+/// assert_eq!(sinh.float, Lowering::Call { c: C::Function("sinh") });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum C {

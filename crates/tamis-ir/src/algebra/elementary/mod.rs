@@ -45,6 +45,11 @@ pub enum Elementary {
 }
 
 /// Integer operations on the bits of floats.
+///
+/// ```
+/// use tamis_ir::algebra::BitOp;
+/// assert_ne!(BitOp::ShiftLeft, BitOp::ShiftRight);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum BitOp {
@@ -60,6 +65,15 @@ pub enum BitOp {
 /// Builds computations on floats of one precision: evaluates them, or emits code for them.
 ///
 /// Operations are exact, or rounded once; a builder must neither reassociate nor contract them.
+///
+/// ```
+/// use tamis_ir::algebra::FloatBuilder;
+/// /// `x^2 + 1`, rounded once.
+/// fn parabola<B: FloatBuilder>(b: &mut B, x: &B::Real) -> B::Real {
+///     let one = b.real(1.0);
+///     b.fma(x, x, &one)
+/// }
+/// ```
 pub trait FloatBuilder {
     /// A float.
     type Real: Clone;
@@ -142,6 +156,16 @@ impl Elementary {
     }
 
     /// Builds the function of operands: one, or for a power two.
+    ///
+    /// ```
+    /// use tamis_ir::algebra::{Elementary, FloatBuilder};
+    /// /// A Gaussian bell.
+    /// fn bell<B: FloatBuilder>(b: &mut B, x: &B::Real) -> B::Real {
+    ///     let square = b.mul(x, x);
+    ///     let exponent = b.neg(&square);
+    ///     Elementary::Exp.build(b, &[exponent])
+    /// }
+    /// ```
     pub fn build<B: FloatBuilder>(self, b: &mut B, operands: &[B::Real]) -> B::Real {
         let (x, y) = (&operands[0], &operands[operands.len() - 1]);
         match self {
