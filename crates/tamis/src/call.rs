@@ -259,11 +259,11 @@ pub(crate) fn invoke(
     let start = Instant::now();
     let mut workspaces = Vec::new();
     let mut report = |name: &str, report| workspaces.push((name.to_string(), report));
+    let compiled = donations.in_place.as_ref().unwrap_or(&machine.compiled);
     // SAFETY: inputs are the arrays of tensors with the layouts that the kernel was compiled for,
     // which keep the invariants that it relies on and live until the end of this function; outputs
     // are storages of their own, or memory that no argument has, except those that the kernel
     // updates in place and reads nowhere else.
-    let compiled = donations.in_place.as_ref().unwrap_or(&machine.compiled);
     let status = unsafe { compiled.call_with_reports(&mut buffers, scalars, &mut report) };
     let kernel = start.elapsed();
     for (storage, raw) in storages.iter_mut().zip(&buffers) {

@@ -290,7 +290,7 @@ fn levels_of(b: &mut Builder, name: &str, layout: &ParamLayout, role: Role, shar
 
 /// True if coordinates of level `k` may repeat: it is nonunique, or lies between a nonunique level
 /// and the last of the singletons below it, which distinguishes the elements.
-pub(super) fn is_grouped(format: &Format, k: usize) -> bool {
+pub(crate) fn is_grouped(format: &Format, k: usize) -> bool {
     let levels = format.levels();
     let head = chain_head(format, k);
     levels[head].nonunique && levels.get(k + 1).is_some_and(is_singleton)

@@ -18,7 +18,7 @@ mod affine_map;
 mod append_slot;
 mod assign;
 mod assumptions;
-mod bind;
+pub(crate) mod bind;
 mod dense_loops;
 mod dilation;
 mod emit;

@@ -102,12 +102,12 @@ impl FloatBuilder for Instructions<'_, '_> {
         self.emitter.intrinsic("copysign", self.dtype, &[a, sign])
     }
 
-    fn to_bits(&mut self, a: &String) -> String {
+    fn bits_of(&mut self, a: &String) -> String {
         let (float, int) = (self.emitter.ty(self.dtype), self.emitter.ty(self.int_type()));
         self.emitter.op(format!("bitcast {float} {a} to {int}"))
     }
 
-    fn from_bits(&mut self, a: &String) -> String {
+    fn float_of(&mut self, a: &String) -> String {
         let (float, int) = (self.emitter.ty(self.dtype), self.emitter.ty(self.int_type()));
         self.emitter.op(format!("bitcast {int} {a} to {float}"))
     }

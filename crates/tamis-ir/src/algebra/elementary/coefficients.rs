@@ -3,7 +3,7 @@
 //! `tests/elementary/coefficients.py` computes them.
 
 // The digits are those that identify a float.
-#![allow(clippy::excessive_precision, clippy::unreadable_literal)]
+#![allow(clippy::approx_constant, clippy::excessive_precision, clippy::unreadable_literal)]
 
 /// Coefficients for both precisions, from the constant one on; or the parts of a constant.
 #[derive(Clone, Copy)]

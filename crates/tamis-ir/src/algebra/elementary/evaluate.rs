@@ -54,10 +54,10 @@ macro_rules! evaluator {
             fn copysign(&mut self, a: &$float, sign: &$float) -> $float {
                 a.copysign(*sign)
             }
-            fn to_bits(&mut self, a: &$float) -> $int {
+            fn bits_of(&mut self, a: &$float) -> $int {
                 a.to_bits() as $int
             }
-            fn from_bits(&mut self, a: &$int) -> $float {
+            fn float_of(&mut self, a: &$int) -> $float {
                 $float::from_bits(*a as $bits)
             }
             fn bits(&mut self, op: BitOp, a: &$int, b: &$int) -> $int {

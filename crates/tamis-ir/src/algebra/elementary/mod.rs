@@ -105,9 +105,9 @@ pub trait FloatBuilder {
     /// The magnitude of `a` with the sign of `sign`.
     fn copysign(&mut self, a: &Self::Real, sign: &Self::Real) -> Self::Real;
     /// The bits of a float.
-    fn to_bits(&mut self, a: &Self::Real) -> Self::Bits;
+    fn bits_of(&mut self, a: &Self::Real) -> Self::Bits;
     /// The float of bits.
-    fn from_bits(&mut self, a: &Self::Bits) -> Self::Real;
+    fn float_of(&mut self, a: &Self::Bits) -> Self::Real;
     /// An operation on bits, which wraps around.
     fn bits(&mut self, op: BitOp, a: &Self::Bits, b: &Self::Bits) -> Self::Bits;
     /// Whether `a < b`; false for NaN.
@@ -231,7 +231,7 @@ fn nearest<B: FloatBuilder>(b: &mut B, x: &B::Real, factor: f64) -> (B::Real, B:
     let (constant, constant_bits) = rounding_constant(b);
     let factor = b.real(factor);
     let shifted = b.fma(x, &factor, &constant);
-    let bits = b.to_bits(&shifted);
+    let bits = b.bits_of(&shifted);
     (b.sub(&shifted, &constant), b.bits(BitOp::Sub, &bits, &constant_bits))
 }
 
@@ -256,7 +256,7 @@ fn power_of_two<B: FloatBuilder>(b: &mut B, k: &B::Bits) -> B::Real {
     let (bias, mantissa) = (b.int(bias), mantissa_bits(b));
     let biased = b.bits(BitOp::Add, k, &bias);
     let bits = b.bits(BitOp::ShiftLeft, &biased, &mantissa);
-    b.from_bits(&bits)
+    b.float_of(&bits)
 }
 
 /// `y * 2^k` in two steps, each within the range of exponents; rounded once.
@@ -343,15 +343,15 @@ fn split<B: FloatBuilder>(b: &mut B, x: &B::Real) -> (B::Real, B::Real) {
     let scaled = b.mul(x, &up);
     let x = b.select(&subnormal, &scaled, x);
     let offset = b.select(&subnormal, &down, &none);
-    let bits = b.to_bits(&x);
+    let bits = b.bits_of(&x);
     let above = b.bits(BitOp::Sub, &bits, &root);
     let k = b.bits(BitOp::ShiftRight, &above, &mantissa);
     let exponent = b.bits(BitOp::ShiftLeft, &k, &mantissa);
     let bits = b.bits(BitOp::Sub, &bits, &exponent);
-    let m = b.from_bits(&bits);
+    let m = b.float_of(&bits);
     let (constant, constant_bits) = rounding_constant(b);
     let k = b.bits(BitOp::Add, &k, &constant_bits);
-    let k = b.from_bits(&k);
+    let k = b.float_of(&k);
     let k = b.sub(&k, &constant);
     (b.add(&k, &offset), b.sub(&m, &one))
 }
@@ -523,9 +523,9 @@ fn sin_or_cos<B: FloatBuilder>(b: &mut B, x: &B::Real, function: Elementary) -> 
     let places = if b.is_double() { 62 } else { 30 };
     let places = b.int(places);
     let sign = b.bits(BitOp::ShiftLeft, &sign, &places);
-    let bits = b.to_bits(&y);
+    let bits = b.bits_of(&y);
     let bits = b.bits(BitOp::Xor, &bits, &sign);
-    let y = b.from_bits(&bits);
+    let y = b.float_of(&bits);
     let y = if function == Elementary::Sin { tiny_is_itself(b, x, &y) } else { y };
     b.guarded(&fits, &y, function, x)
 }
