@@ -127,7 +127,6 @@ def test_eager_operations_are_named_and_not_their_notation() -> None:
     operations: dict[str, Callable[[], Any]] = {
         "A @ B": lambda: matrix @ blocked,
         "A + B": lambda: blocked + np.ones(2000),
-        "A * B": lambda: matrix * blocked,
         "prod": lambda: matrix.convert("dcsr").prod(axis=1),
         "maximum": lambda: tm.maximum(blocked, np.ones(2000)),
         "tensordot": lambda: tm.tensordot(blocked, matrix.convert("csc"), axes=([0], [0])),

@@ -399,10 +399,10 @@ fn operands<'a>(converted: &'a FxHashMap<(usize, String), Tensor>, combination: 
     combination.iter().enumerate().filter_map(|(k, format)| converted.get(&(k, format.to_string()))).collect()
 }
 
-/// The plan for an order of loops; none if it needs a conversion.
+/// The plan for an order of loops, without conversions; none if it needs one.
 fn plan_for_order(notation: &Notation, operands: &[&Tensor], order: &[String]) -> Option<NotationPlan> {
     let (types, operands) = auto::describe(operands);
-    let pins = Pins { order: order.to_vec(), separate: true, ..Pins::default() };
+    let pins = Pins { order: order.to_vec(), separate: true, keep: true, ..Pins::default() };
     let plan = auto::schedule(notation, &types, &operands, &costs().ok()?, &pins).ok()?;
     plan.conversions.is_empty().then_some(plan)
 }
