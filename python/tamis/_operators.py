@@ -170,7 +170,8 @@ class Operators:
                 "use Tamis' own functions, as in `tamis.sum(A, axis=0)`",
             )
         if name == "matmul":
-            return _linalg.product(*inputs, compute=compute)
+            left, right = inputs
+            return _linalg.product(left, right, compute=compute)
         if name == "divmod":
             return tuple(self._ufunc(part, method, inputs, extra) for part in (np.floor_divide, np.remainder))
         if name not in _elementwise.OPS:

@@ -95,7 +95,7 @@ def into(out: NDArray[Any]) -> Callable[..., Any]:
     return compute
 
 
-def store(made: Any, out: NDArray[Any]) -> NDArray[Any]:
+def store(made: Any, out: NDArray[Any]) -> Any:
     """Writes a result into an array of NumPy's: ``x += A @ b``, ``numpy.add(x, A, out=x)``.
 
     >>> import numpy as np, tamis as tm
