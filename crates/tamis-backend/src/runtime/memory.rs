@@ -133,7 +133,8 @@ impl RawStorage {
         RawStorage { raw: RawBuffer::empty(), size: elem.size(), align: align(elem) }
     }
 
-    /// Memory of the caller that a kernel writes in place. It is not freed.
+    /// Memory of the caller that a kernel writes in place. It is not owned: it is not freed, and is
+    /// neither in [`RawStorage::bytes`] nor in [`RawStorage::into_vec`].
     ///
     /// ```
     /// use tamis_backend::RawStorage;
@@ -141,7 +142,7 @@ impl RawStorage {
     /// let mut y = [0.0, 1.0];
     /// // SAFETY: the array outlives the storage, and nothing else uses it meanwhile.
     /// let storage = unsafe { RawStorage::borrowed(Elem::Value(DType::F64), y.as_mut_ptr().cast(), 2) };
-    /// assert_eq!(storage.bytes().len(), 16);
+    /// assert_eq!(storage.len(), 2);
     /// ```
     ///
     /// # Safety
